@@ -4,5 +4,10 @@ fn main() {
     let include = "../../runtime/include";
     println!("cargo:rerun-if-changed=c/device.c");
     println!("cargo:rerun-if-changed={include}/tfcompile");
-    cc::Build::new().std("c99").include(include).define("_GNU_SOURCE", None).file("c/device.c").compile("tfcompile_device");
+    cc::Build::new()
+        .std("c99")
+        .include(include)
+        .define("_GNU_SOURCE", None)
+        .file("c/device.c")
+        .compile("tfcompile_device");
 }

@@ -72,7 +72,7 @@ static void run_once(tfcompile_program_state* state) {
 
 static int usage(const char* program) {
   fprintf(stderr,
-          "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_CONSTANTS_USAGE
+          "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_DEVICE_USAGE PROGRAM_CONSTANTS_USAGE
           "\n"
           "Runs %s until a limit is reached (default: 3 seconds), after N uncounted warm-up runs (default: 1).\n",
           program, PROGRAM_NAME);
@@ -104,6 +104,10 @@ int main(int argc, char** argv) {
       max_iters = strtoul(value, &end, 10);
     } else if ((value = flag_value(argv[i], "warmup")) != NULL) {
       warmup = strtoul(value, &end, 10);
+#ifdef PROGRAM_DEVICE
+    } else if ((value = flag_value(argv[i], "device")) != NULL) {
+      device_ordinal = (int32_t)strtol(value, &end, 10);
+#endif
 #ifdef PROGRAM_CONSTANTS
     } else if ((value = flag_value(argv[i], "constants")) != NULL) {
       path = value;
@@ -113,7 +117,7 @@ int main(int argc, char** argv) {
     if (end == NULL || end == value || *end != '\0') return usage(argv[0]);
   }
   if (!(max_micros > 0) && max_iters == 0) max_micros = DEFAULT_MICROS;
-  state = tfcompile_program_init(aligned_memory(tfcompile_program_size()));
+  state = new_state(aligned_memory(tfcompile_program_size()));
 #ifdef PROGRAM_CONSTANTS
   constants = read_constants(path);
   set_constants(state, &constants);

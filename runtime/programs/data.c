@@ -112,6 +112,19 @@ static void set_constants(tfcompile_program_state* state, const struct constants
 }
 #endif
 
+#ifdef PROGRAM_DEVICE
+// Number of the device of all states.
+static int32_t device_ordinal = 0;
+#endif
+
+static tfcompile_program_state* new_state(void* memory) {
+  tfcompile_program_state* const state = tfcompile_program_init(memory);
+#ifdef PROGRAM_DEVICE
+  (void)tfcompile_program_set_device(state, device_ordinal);
+#endif
+  return state;
+}
+
 // Returns the value of a flag `--name=value`, or null if `word` is not this flag.
 static const char* flag_value(const char* word, const char* name) {
   const size_t length = strlen(name);

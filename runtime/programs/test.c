@@ -49,7 +49,7 @@ static tfcompile_program_state* make_state(const struct setting* setting) {
   tfcompile_program_state* state;
   memset(setting->memory, setting->dirt, tfcompile_program_size());
   memset(setting->scratch, setting->dirt, (size_t)TFCOMPILE_PROGRAM_SCRATCH_BYTES * (size_t)setting->workers);
-  state = tfcompile_program_init(setting->memory);
+  state = new_state(setting->memory);
   if (tfcompile_program_set_parallel_for(state, reverse_order, NULL, setting->workers, setting->scratch) != 0) {
     fprintf(stderr, "the program rejects its scratch memory\n");
     exit(1);
@@ -155,12 +155,16 @@ int main(int argc, char** argv) {
     const char* const count = flag_value(argv[i], "seeds");
     if (count != NULL) {
       seeds = (uint64_t)strtoul(count, NULL, 10);
+#ifdef PROGRAM_DEVICE
+    } else if (flag_value(argv[i], "device") != NULL) {
+      device_ordinal = (int32_t)strtol(flag_value(argv[i], "device"), NULL, 10);
+#endif
 #ifdef PROGRAM_CONSTANTS
     } else if (flag_value(argv[i], "constants") != NULL) {
       path = flag_value(argv[i], "constants");
 #endif
     } else {
-      fprintf(stderr, "usage: %s [--seeds=N]" PROGRAM_CONSTANTS_USAGE "\n", argv[0]);
+      fprintf(stderr, "usage: %s [--seeds=N]" PROGRAM_DEVICE_USAGE PROGRAM_CONSTANTS_USAGE "\n", argv[0]);
       return 2;
     }
   }

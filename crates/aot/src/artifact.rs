@@ -42,8 +42,47 @@ pub struct Artifact {
     /// Description of each 64-bit profile counter, the total first. Empty if the code does not
     /// count.
     pub profile_counters: Vec<ProfileCounter>,
+    /// GPUs that run the program; `None` if the processor does. `memory` is then the device's.
+    pub device: Option<DeviceTarget>,
     /// Origin of the program, for the metadata.
     pub provenance: Provenance,
+}
+
+/// Driver that runs a program on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceDriver {
+    /// NVIDIA's.
+    Cuda,
+    /// An OpenCL driver that takes SPIR-V.
+    OpenCl,
+}
+
+/// GPUs that a program has code for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceTarget {
+    /// The driver.
+    pub driver: DeviceDriver,
+    /// NVIDIA's names of the architectures, such as `sm_80`, the least capable one first. Empty for
+    /// OpenCL.
+    pub architectures: Vec<String>,
+}
+
+impl DeviceDriver {
+    /// The name for users: `cuda` or `opencl`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "cuda",
+            Self::OpenCl => "opencl",
+        }
+    }
+
+    /// The enumerator of `tfcompile/device.h`.
+    pub(crate) const fn enumerator(self) -> &'static str {
+        match self {
+            Self::Cuda => "TFCOMPILE_DEVICE_CUDA",
+            Self::OpenCl => "TFCOMPILE_DEVICE_OPENCL",
+        }
+    }
 }
 
 /// The instruction that a profile counter measures, and the work that it does.
@@ -107,6 +146,15 @@ impl Artifact {
     pub fn signature(&self) -> Signature<'_> {
         let Self { entry_point, cpp_class, interface, .. } = self;
         Signature { entry_point, cpp_class, interface }
+    }
+
+    /// Returns the memory that the host needs for one instance. A program of a GPU has its
+    /// temporaries there.
+    pub(crate) fn host_memory(&self) -> MemorySizes {
+        match self.device {
+            None => self.memory,
+            Some(_) => MemorySizes { temps: 0, persistent_temps: 0, scratch: 0, ..self.memory },
+        }
     }
 
     /// Checks everything that the header and the runtime rely on. A failure is a defect of earlier

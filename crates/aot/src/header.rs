@@ -7,6 +7,7 @@
 mod accessors;
 mod arena;
 mod constants;
+mod device;
 mod freestanding;
 mod standalone;
 mod tables;
@@ -21,6 +22,7 @@ use support::{Error, Result};
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
 pub(crate) use constants::layout_table;
+pub(crate) use device::not_freestanding;
 pub(crate) use standalone::embed_one;
 pub(crate) use text::{Text, quoted};
 
@@ -30,6 +32,9 @@ const BASE: &str = "::tensorflow::tfcompile_v1::XlaCompiledCpuFunction";
 
 /// Base class of classes whose constants are in a file; derives from `BASE`.
 const FILE_BASE: &str = "::tensorflow::tfcompile_v1::ConstantsFileFunction";
+
+/// Base class of the classes of programs that run on a GPU; derives from its parameter.
+const DEVICE_BASE: &str = "::tensorflow::tfcompile_v1::DeviceFunction";
 
 /// Version of the runtime headers (`TFCOMPILE_RUNTIME_VERSION`) that the generated headers require.
 const RUNTIME_VERSION: u32 = 2;
@@ -83,6 +88,9 @@ pub fn header(artifact: &Artifact, options: &HeaderOptions) -> Result<String> {
     options.check(artifact.signature())?;
     let names = cpp_names(&artifact.interface)?;
     if options.freestanding {
+        if artifact.device.is_some() {
+            return Err(device::not_freestanding());
+        }
         return freestanding::header(artifact, &names);
     }
     let mut out = Text::new();
@@ -180,6 +188,10 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
         runtime.insert(0, variables::HEADER);
         runtime.sort_unstable();
     }
+    if artifact.device.is_some() {
+        runtime.push("tfcompile/device_function.h");
+        runtime.sort_unstable();
+    }
     if options.standalone {
         standalone::embed(out, &runtime)?;
     } else {
@@ -204,6 +216,9 @@ fn declarations(out: &mut Text, artifact: &Artifact) {
         Constants::Near => out.line(&format!("extern \"C\" const unsigned char {entry}_constants[];")),
         Constants::Far => out.line(&format!("extern \"C\" const void* const {entry}_constants_pointer;")),
         Constants::File => {}
+    }
+    if artifact.device.is_some() {
+        out.line(&format!("extern \"C\" const unsigned char {entry}_device[];"));
     }
     out.blank();
 }
@@ -247,6 +262,7 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.paragraph(line);
     }
     signature(out, &artifact.interface);
+    device::comment(out, artifact);
     memory_comment(out, artifact);
     names_comment(out, artifact, names);
 }
@@ -309,10 +325,15 @@ pub(crate) fn mangled_names(artifact: &Artifact, names: &CppNames) -> Vec<(Strin
         .collect()
 }
 
+/// Returns the base class.
+fn base(artifact: &Artifact) -> String {
+    let base = if artifact.constants_file.is_some() { FILE_BASE } else { BASE };
+    if artifact.device.is_some() { format!("{DEVICE_BASE}<{base}>") } else { base.to_owned() }
+}
+
 fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &CppNames) {
     let class = artifact.cpp_class.class_name();
-    let base = if artifact.constants_file.is_some() { FILE_BASE } else { BASE };
-    out.line(&format!("class {class} final : public {base} {{"));
+    out.line(&format!("class {class} final : public {} {{", base(artifact)));
     out.line(" public:");
     out.indented(|out| {
         counts(out, artifact, "kArgs[index].size");
@@ -323,6 +344,7 @@ fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &C
         accessors::arguments(out, artifact, names);
         accessors::results(out, artifact, names);
         accessors::variables(out, artifact, names);
+        device::accessors(out, artifact, names);
     });
     out.line(" private:");
     out.indented(|out| {
@@ -360,13 +382,9 @@ fn constructors(out: &mut Text, artifact: &Artifact) {
     let class = artifact.cpp_class.class_name();
     out.line(&format!("{class}({BASE}::AllocMode alloc_mode ="));
     out.line(&format!("          {BASE}::AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)"));
-    if artifact.constants_file.is_some() {
-        out.line(&format!(
-            "    : {FILE_BASE}(StaticData(), kLayoutHash, DefaultConstants(), alloc_mode) {{}}"
-        ));
-    } else {
-        out.line(&format!("    : {BASE}(StaticData(), alloc_mode) {{}}"));
-    }
+    let program = device::program(artifact);
+    let constants = if artifact.constants_file.is_some() { "kLayoutHash, DefaultConstants(), " } else { "" };
+    out.line(&format!("    : {}({program}StaticData(), {constants}alloc_mode) {{}}", base(artifact)));
     out.line(&format!("{class}(const {class}&) = delete;"));
     out.line(&format!("{class}& operator=(const {class}&) = delete;"));
     out.line(&format!("{class}({class}&&) = default;"));

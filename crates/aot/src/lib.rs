@@ -24,7 +24,9 @@ mod shared;
 mod template;
 
 pub use archive::{Member, archive};
-pub use artifact::{Artifact, MemorySizes, ProfileCounter, Provenance, Signature};
+pub use artifact::{
+    Artifact, DeviceDriver, DeviceTarget, MemorySizes, ProfileCounter, Provenance, Signature,
+};
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{
     CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,

@@ -18,6 +18,8 @@
 //! - `tool_version`, `entry_point`, `cpp_class`, `signature`, `config`
 //! - `target`: `triple`, `cpu`, `features`, and `versions`, the list of processors if the code is
 //!   multi-versioned
+//! - `device`, only for programs that run on a GPU: `driver` (`cuda` or `opencl`) and
+//!   `architectures`; `memory` is then the device's
 //! - `arguments` and `results`: `name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, the name
 //!   in the header; bounded results also have `dim_size_accessor`
 //! - `memory`: sizes in bytes
@@ -99,7 +101,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
     let entries = |entries: Vec<Accessor>| entries.iter().map(Accessor::to_json).collect::<Vec<_>>();
     let functions: Vec<Value> =
         provenance.functions.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
-    Ok(json!({
+    let mut all = json!({
         "tool_version": provenance.tool_version,
         "entry_point": artifact.entry_point,
         "cpp_class": artifact.cpp_class.to_string(),
@@ -125,7 +127,11 @@ fn json(artifact: &Artifact) -> Result<Value> {
         "inputs": inputs,
         "kernels": provenance.kernels,
         "functions": functions,
-    }))
+    });
+    if let Some(device) = &artifact.device {
+        all["device"] = json!({ "driver": device.driver.name(), "architectures": device.architectures });
+    }
+    Ok(all)
 }
 
 /// An argument or a result, with the name of its C++ accessor.

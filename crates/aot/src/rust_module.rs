@@ -8,7 +8,7 @@ mod methods;
 mod types;
 
 use crate::artifact::{Artifact, Signature};
-use crate::header::{CppNames, Text, cpp_names};
+use crate::header::{CppNames, Text, cpp_names, not_freestanding};
 use hlo::{Identifier, Interface};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
@@ -54,6 +54,9 @@ struct Field<'a> {
 pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String> {
     artifact.validate()?;
     check_rust_module(artifact.signature())?;
+    if options.no_std && artifact.device.is_some() {
+        return Err(not_freestanding());
+    }
     let names = cpp_names(&artifact.interface)?;
     let source = Source {
         artifact,

@@ -5,12 +5,16 @@
 use aot::{Artifact, CHeaderOptions, c_header};
 use std::path::Path;
 
-/// Compares `text` with the golden file, or writes the file if `BLESS` is set.
+/// Compares the header with the golden file, or writes the file if `BLESS` is set.
 fn check(name: &str, artifact: &Artifact, options: &CHeaderOptions) {
+    compare(name, &c_header(artifact, options).unwrap());
+}
+
+/// Compares a text with the golden file, or writes the file if `BLESS` is set.
+fn compare(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    let text = c_header(artifact, options).unwrap();
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, text).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
     assert!(
@@ -27,6 +31,27 @@ fn variables_with_mangled_names() {
 #[test]
 fn constants_in_a_file_under_another_prefix() {
     check("scale_c.h", &crate::fixtures::scale(), &CHeaderOptions { prefix: Some("scale_model".into()) });
+}
+
+/// Returns the header without the runtime that it embeds.
+fn without_runtime(header: &str) -> String {
+    let (head, rest) = header.split_once("// ---- tfcompile/").unwrap();
+    let declarations = rest.find("// Defined in the object file").unwrap();
+    format!("{head}[...]\n{}", &rest[declarations..])
+}
+
+#[test]
+fn programs_for_gpus() {
+    let options = CHeaderOptions::default();
+    for (name, artifact) in [
+        ("train_opencl_c.h", crate::fixtures::on_opencl(crate::fixtures::train())),
+        ("scale_cuda_c.h", crate::fixtures::on_cuda(crate::fixtures::scale())),
+    ] {
+        let header = c_header(&artifact, &options).unwrap();
+        assert_eq!(header.matches("#define TFCOMPILE_DEVICE_H_").count(), 1);
+        assert!(!header.contains("#include \"tfcompile"), "everything is embedded");
+        compare(name, &without_runtime(&header));
+    }
 }
 
 #[test]

@@ -55,6 +55,35 @@ fn constants_in_a_file() {
 }
 
 #[test]
+fn programs_for_gpus() {
+    let train = crate::fixtures::on_opencl(crate::fixtures::train());
+    check("train_opencl.h", &train, HeaderOptions { gen_name_to_index: true, ..NONE });
+    check("scale_cuda.h", &crate::fixtures::on_cuda(crate::fixtures::scale()), NONE);
+    let error = header(&train, &HeaderOptions { freestanding: true, ..NONE }).unwrap_err();
+    assert!(error.message().contains("--freestanding cannot be combined with a GPU"), "{error}");
+    let standalone = header(&train, &HeaderOptions { standalone: true, ..NONE }).unwrap();
+    let ours = standalone.lines().find(|line| line.trim_start().starts_with("#include \"tfcompile/"));
+    assert_eq!(ours, None, "everything is embedded");
+    // Embedded headers that a header includes after its declarations stay in their place.
+    let place = |text: &str| standalone.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(place("#define TFCOMPILE_DEVICE_H_") < place("#define TFCOMPILE_DEVICE_DRIVER_H_"));
+    assert!(place("#define TFCOMPILE_DEVICE_RUN_H_") < place("#endif  // TFCOMPILE_DEVICE_H_"));
+}
+
+#[test]
+fn a_feed_whose_accessors_clash_with_those_of_device_memory_keeps_its_own() {
+    let float = PrimitiveType::F32;
+    let feeds = ["x", "x_device", "device"].map(|name| crate::fixtures::feed(name, "x:0", float, &[2]));
+    let fetch = crate::fixtures::fetch("y", "y:0", float, &[2]);
+    let artifact =
+        crate::fixtures::on_opencl(crate::fixtures::artifact("Clash", feeds.to_vec(), vec![fetch]));
+    let text = header(&artifact, &NONE).unwrap();
+    assert_eq!(text.matches("* arg_x_device_data() {").count(), 1, "{text}");
+    assert_eq!(text.matches("* arg_x_device_device_data() {").count(), 1, "{text}");
+    assert!(text.contains("{ return static_cast<float*>(DeviceFunction::arg_device_data(0)); }"), "{text}");
+}
+
+#[test]
 fn a_freestanding_class() {
     check("train_freestanding.h", &crate::fixtures::train(), HeaderOptions { freestanding: true, ..NONE });
     for options in

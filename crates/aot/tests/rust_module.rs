@@ -30,6 +30,16 @@ fn constants_in_a_file_without_std() {
 }
 
 #[test]
+fn programs_for_gpus() {
+    let train = crate::fixtures::on_cuda(crate::fixtures::train());
+    check("train_cuda.rs.txt", &train, &RustOptions::default());
+    let scale = crate::fixtures::on_opencl(crate::fixtures::scale());
+    check("scale_opencl.rs.txt", &scale, &RustOptions::default());
+    let error = rust_module(&train, &RustOptions { no_std: true }).unwrap_err();
+    assert!(error.message().contains("cannot be combined with a GPU"), "{error}");
+}
+
+#[test]
 fn constants_far_from_the_code_are_reached_through_a_pointer() {
     let text = rust_module(&crate::fixtures::far(), &RustOptions::default()).unwrap();
     assert!(text.contains("static entry_far_constants_pointer: *const ::core::ffi::c_void;"), "{text}");

@@ -8,6 +8,7 @@ mod build_systems;
 mod clusters;
 mod commands;
 mod consumer;
+mod devices;
 mod formats;
 mod hlo;
 mod hostile;

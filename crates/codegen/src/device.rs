@@ -86,11 +86,8 @@ pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) 
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = llvm_ir.then(|| module.print_to_string().to_string());
     let is_cuda = target.triple.architecture == Architecture::Nvptx64;
-    let (kind, file) = if is_cuda {
-        (ImageKind::Ptx, FileType::Assembly)
-    } else {
-        (ImageKind::Spirv, FileType::Object)
-    };
+    let (kind, file) =
+        if is_cuda { (ImageKind::Ptx, FileType::Assembly) } else { (ImageKind::Spirv, FileType::Object) };
     let bytes = emit(&machine, &module, file)?;
     if let Some(error) = diagnostics.first_error() {
         return Err(Error::unsupported(format!("LLVM cannot generate code for the device: {error}")));
@@ -100,7 +97,10 @@ pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) 
 
 fn verify(module: &Module<'_>) -> Result<()> {
     module.verify().map_err(|e| {
-        Error::internal(format!("LLVM's verifier rejects the code: {e}\n{}", module.print_to_string().to_string()))
+        Error::internal(format!(
+            "LLVM's verifier rejects the code: {e}\n{}",
+            module.print_to_string().to_string()
+        ))
     })
 }
 
@@ -118,9 +118,8 @@ fn device_machine(target: &Target) -> Result<TargetMachine> {
         RelocMode::Default,
         CodeModel::Default,
     );
-    machine.ok_or_else(|| {
-        Error::invalid(format!("LLVM does not support the GPU architecture '{}'", target.cpu))
-    })
+    machine
+        .ok_or_else(|| Error::invalid(format!("LLVM does not support the GPU architecture '{}'", target.cpu)))
 }
 
 /// Returns the version of PTX as a feature: the first one that knows the architecture, so that

@@ -315,12 +315,10 @@ impl<'c> ModuleTranslator<'c> {
             | Architecture::Wasm32
             | Architecture::Nvptx64
             | Architecture::Spirv64
-            | Architecture::Other => {
-                Err(Error::unsupported(format!(
-                    "programs for {} cannot read a clock: compile without profile counters",
-                    self.target.triple.as_str()
-                )))
-            }
+            | Architecture::Other => Err(Error::unsupported(format!(
+                "programs for {} cannot read a clock: compile without profile counters",
+                self.target.triple.as_str()
+            ))),
         }
     }
 

@@ -3,8 +3,8 @@
 use crate::back::{CompiledObject, compile_object};
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
-    Artifact, CHeaderOptions, ConstantsMode, CppClass, HeaderOptions, LayoutHash, MemorySizes,
-    MetadataOptions, Provenance, RustOptions, Signature,
+    Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, HeaderOptions, LayoutHash,
+    MemorySizes, MetadataOptions, Provenance, RustOptions, Signature,
 };
 use buffers::ConstantsBlock;
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hlo::{Interface, Module, Program};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use support::{Code, Coded as _, Error, Result};
+use target::Target;
 
 /// Options of an ahead-of-time build.
 #[derive(Clone, Debug)]
@@ -170,6 +171,7 @@ impl Draft {
             constants_file: layout,
             constants_pointer: code.output.large_constants,
             profile_counters: code.counters.clone(),
+            device: device_target(&back.devices),
             provenance: Provenance {
                 tool_version: env!("CARGO_PKG_VERSION").to_owned(),
                 target_triple: target.triple.as_str().to_owned(),
@@ -241,6 +243,16 @@ fn write(
         session_module,
         ignored_choices: plans.flat_map(|plan| plan.ignored_choices.iter().cloned()).collect(),
         result_names: artifact.interface.result_names(),
+    })
+}
+
+/// GPUs that the object has code for.
+fn device_target(devices: &[Target]) -> Option<DeviceTarget> {
+    let first = devices.first()?.gpu?;
+    let is_cuda = first.capability > 0;
+    Some(DeviceTarget {
+        driver: if is_cuda { DeviceDriver::Cuda } else { DeviceDriver::OpenCl },
+        architectures: devices.iter().filter(|_| is_cuda).map(|device| device.cpu.clone()).collect(),
     })
 }
 

@@ -5,10 +5,12 @@ use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
+use jit::Device;
 use kernel::{Counter, EntryOptions};
 use nest::Program;
 use nest::launch::DeviceProgram;
 use plan::ModulePlan;
+use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
@@ -24,6 +26,11 @@ pub struct BackOptions {
     /// GPUs that run the program, all CUDA's or OpenCL alone; empty to run it on the target itself.
     /// The target then is the host's.
     pub devices: Vec<Target>,
+    /// The open device on which the code will run in this process, one of `devices`.
+    pub open_device: Option<Device>,
+    /// NVIDIA's assembler. If it is given, the object has machine code for each architecture of
+    /// `devices`, and PTX only for the first one.
+    pub ptxas: Option<PathBuf>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -57,6 +64,8 @@ impl BackOptions {
             target,
             variants: Vec::new(),
             devices: Vec::new(),
+            open_device: None,
+            ptxas: None,
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),
@@ -103,6 +112,12 @@ impl BackOptions {
         lines.join("\n")
     }
 
+    /// Compiles for an open device, and runs the code there.
+    pub fn on_device(self, device: Device) -> Result<Self> {
+        let target = device::device_target(&device)?;
+        Ok(Self { devices: vec![target], open_device: Some(device), ..self })
+    }
+
     /// Targets of the kernels of all versions.
     pub fn targets(&self) -> Vec<Target> {
         if !self.devices.is_empty() {
@@ -144,6 +159,8 @@ pub struct Compiled {
     pub constants: ConstantsBlock,
     /// Generated code.
     pub code: MachineCode,
+    /// The open device that runs the code; `None` for the processor.
+    pub open_device: Option<Device>,
 }
 
 /// Code of a module, and its use of memory.
@@ -163,8 +180,17 @@ pub struct MachineCode {
     pub variants: Vec<ModulePlan>,
     /// Object file.
     pub output: CompiledModule,
-    /// Program of the device that the object contains, if it runs on one.
-    pub device: Option<DeviceProgram>,
+    /// What the object contains if a device runs the program.
+    pub device: Option<DeviceCode>,
+}
+
+/// A program of a device.
+#[derive(Debug)]
+pub struct DeviceCode {
+    /// Kernels and the steps of the host.
+    pub program: DeviceProgram,
+    /// The program and its images in their binary form.
+    pub binary: Vec<u8>,
 }
 
 /// Optimizes, plans, assigns buffers, lowers, and generates code.
@@ -194,12 +220,13 @@ pub fn compile_optimized(
 ) -> Result<Compiled> {
     if !options.devices.is_empty() {
         let (code, constants) = device::compile(&module, options, observer)?;
-        return Ok(Compiled { module, plan_options: options.plan.clone(), constants, code });
+        let (plan_options, open_device) = (options.plan.clone(), options.open_device.clone());
+        return Ok(Compiled { module, plan_options, constants, code, open_device });
     }
     let (versions, constants) = lower_versions(&module, options, observer)?;
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
-    Ok(Compiled { module, plan_options: options.plan.clone(), constants, code })
+    Ok(Compiled { module, plan_options: options.plan.clone(), constants, code, open_device: None })
 }
 
 /// Code of a module, without the module.

@@ -1,7 +1,7 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
-use crate::back::MachineCode;
-use crate::{BackOptions, Observer};
+use crate::back::{DeviceCode, MachineCode};
+use crate::{BackOptions, Observer, ptxas};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
 use hlo::{Interface, Module};
@@ -28,8 +28,8 @@ pub(crate) fn compile(
     let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
     observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
-    let program = kernel::lower_device(module, &plan, &schedule, &assignment, first)
-        .coded(Code::UnsupportedHlo)?;
+    let program =
+        kernel::lower_device(module, &plan, &schedule, &assignment, first).coded(Code::UnsupportedHlo)?;
     observer.ended("kernel", &|| program.kernels.to_string());
     let images = options
         .devices
@@ -41,18 +41,17 @@ pub(crate) fn compile(
         let llvm_ir = images.iter().filter_map(|image| image.llvm_ir.clone()).collect::<Vec<_>>().concat();
         observer.code(options.llvm_ir.then_some(llvm_ir.as_str()), assembly.as_deref());
     }
+    let images = match &options.ptxas {
+        Some(ptxas) => ptxas::assemble(images, ptxas)?,
+        None => images,
+    };
     let constants = pool.finish();
     let memory = memory(module, &assignment, constants.size)?;
     let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;
     let code_options = CodegenOptions::new(&options.entry_point);
     let embedded = if options.embed_constants { constants.clone() } else { ConstantsBlock::default() };
-    let output = codegen::compile_device_entry(
-        &blob,
-        &options.target,
-        &code_options,
-        embedded.size,
-        embedded.chunks,
-    )?;
+    let output =
+        codegen::compile_device_entry(&blob, &options.target, &code_options, embedded.size, embedded.chunks)?;
     observer.ended("codegen", &|| {
         format!("{} bytes of object, {} kernels", output.object.len(), program.kernels.functions.len())
     });
@@ -65,7 +64,7 @@ pub(crate) fn compile(
         counted: Vec::new(),
         variants: Vec::new(),
         output,
-        device: Some(program),
+        device: Some(DeviceCode { program, binary: blob }),
     };
     Ok((code, constants))
 }
@@ -94,11 +93,7 @@ fn text_of(images: &[DeviceImage]) -> String {
         .join("\n")
 }
 
-fn memory(
-    module: &Module,
-    assignment: &buffers::BufferAssignment,
-    constants: u64,
-) -> Result<DeviceMemory> {
+fn memory(module: &Module, assignment: &buffers::BufferAssignment, constants: u64) -> Result<DeviceMemory> {
     let interface = Interface::of_module(module)?;
     let is_written = |k: usize| interface.results().iter().any(|result| result.alias == Some(k));
     let arguments = interface.arguments().iter().enumerate();

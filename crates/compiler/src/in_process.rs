@@ -3,7 +3,7 @@
 use crate::loadable::Loadable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
 use hlo::{Argument, Interface, Output};
-use jit::{AlignedBytes, Device, Instance};
+use jit::{AlignedBytes, Instance};
 use shape::Literal;
 use support::{Error, Result};
 use target::Target;
@@ -59,13 +59,12 @@ impl Loadable {
 impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
-        Loadable::of(compiled)?.load()
-    }
-
-    /// Loads a module that was compiled for devices, to run on this one.
-    pub fn load_on(compiled: &Compiled, device: Device) -> Result<Self> {
-        let Self { code, counters } = Self::load(compiled)?;
-        Ok(Self { code: code.on_device(device), counters })
+        let Self { code, counters } = Loadable::of(compiled)?.load()?;
+        let code = match &compiled.open_device {
+            Some(device) => code.on_device(device.clone()),
+            None => code,
+        };
+        Ok(Self { code, counters })
     }
 
     /// Arguments and results.
@@ -168,6 +167,11 @@ impl Session<'_> {
     /// clock.
     pub fn profile_counters(&self) -> &[i64] {
         self.instance.profile_counters()
+    }
+
+    /// The program on the device, if one runs it.
+    pub fn device(&mut self) -> Option<&mut jit::DeviceInstance> {
+        self.instance.device()
     }
 
     /// Results of the last run: fetches, then written variables.

@@ -17,20 +17,21 @@ mod loadable;
 mod pipeline;
 mod profile;
 mod program_file;
+mod ptxas;
 mod stage;
 pub mod tuning;
 
 pub use aot::ProfileCounter;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
-pub use back::{BackOptions, Compiled, MachineCode, compile_module, compile_optimized, optimize};
+pub use back::{BackOptions, Compiled, DeviceCode, MachineCode, compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
 pub use device::{device_kind, device_target, serial_kernels};
 pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
-pub use jit::{Device, DeviceOptions};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
+pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};
 pub use pipeline::{

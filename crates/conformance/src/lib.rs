@@ -9,17 +9,18 @@
 //! No expected value is computed here; all of them were recorded.
 
 pub mod arguments;
-pub mod case;
-pub mod compare;
+pub mod assemble;
 pub mod engine;
 pub mod export;
 pub mod forms;
 pub mod hlo_texts;
 pub mod known_failures;
 pub mod oracle;
+pub mod pack;
 pub mod pool;
 pub mod programs;
 pub mod report;
 pub mod select;
-pub mod tolerance;
 pub mod worker;
+
+pub use recorded::{case, compare, tolerance};

@@ -6,9 +6,11 @@
 #[expect(unsafe_code, reason = "the C runtime")]
 mod ffi;
 mod instance;
+mod program;
 
 pub use ffi::Statistics;
 pub use instance::{Instance, Operation, Record, run_error};
+pub use program::{LoadedProgram, Program};
 
 use std::ffi::c_int;
 use std::ptr::NonNull;

@@ -90,7 +90,13 @@ impl Executable {
                 return Err(Error::internal(format!("result {k} does not fit into argument {alias}")));
             }
         }
-        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants, device: None })
+        Ok(Self {
+            object: LoadedObject::load(object, entry_point)?,
+            interface,
+            memory,
+            constants,
+            device: None,
+        })
     }
 
     /// Runs the object's device program on this device from now on.
@@ -107,9 +113,10 @@ impl Executable {
     /// Loads the device program, if there is one.
     pub(crate) fn device_instance(&self) -> Result<Option<DeviceInstance>> {
         let Some(program) = self.object.device_address() else { return Ok(None) };
-        let device = self.device.as_ref().ok_or_else(|| {
-            Error::internal("the code runs on a device, but none was opened for it")
-        })?;
+        let device = self
+            .device
+            .as_ref()
+            .ok_or_else(|| Error::internal("the code runs on a device, but none was opened for it"))?;
         let constants = self.constants_address();
         // SAFETY: the program and its constants come from the compiler, and live as long as `self`,
         // which instances borrow.

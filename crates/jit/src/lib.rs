@@ -10,7 +10,10 @@ mod instance;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use call::{Call, Operand};
-pub use device::{Device, Kind as DeviceKind, Operation as DeviceOperation, Options as DeviceOptions, Record as DeviceRecord};
+pub use device::{
+    Device, Instance as DeviceInstance, Kind as DeviceKind, Operation as DeviceOperation,
+    Options as DeviceOptions, Record as DeviceRecord,
+};
 pub use instance::{Constants, Executable, Instance, Memory};
 pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
 

@@ -6,4 +6,4 @@ pub(crate) mod chain;
 pub(crate) mod convolution;
 pub(crate) mod destination;
 pub(crate) mod dot;
-mod tile;
+pub(crate) mod tile;

@@ -5,9 +5,14 @@
 //! with a grid of its own uses the threads of a workgroup together. A kernel with one task runs as
 //! one thread: right, but slow. Nothing falls back to the processor.
 
+mod contraction;
 mod control;
 mod grid;
 mod host;
+mod movement;
+mod reduce;
+mod rows;
+mod team;
 
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
@@ -40,8 +45,14 @@ pub(crate) struct DeviceCall {
 }
 
 /// Emits a step of a device plan.
-pub(crate) fn emit(_cx: &mut KernelContext<'_>, plan: &DevicePlan, _step: usize) -> Result<()> {
-    match *plan {}
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -> Result<()> {
+    match plan {
+        DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
+        DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
+        DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
+        DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
+    }
 }
 
 /// Calls of kernels, by instruction.

@@ -4,8 +4,8 @@ use crate::calls::{Call, Kernels};
 use crate::context::KernelContext;
 use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
-use crate::entry;
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
+use crate::entry;
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -15,7 +15,7 @@ use crate::{fft, loops, multi_output, random, sort};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Statement, Type};
-use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
+use plan::{DevicePlan, Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -136,7 +136,7 @@ pub(crate) fn parts(
     instruction: InstructionId,
 ) -> Vec<Range<usize>> {
     match (&plan.strategy, module[computation][instruction].op()) {
-        (Strategy::Concatenate, Op::Concatenate { .. }) => {
+        (strategy, Op::Concatenate { .. }) if copies_operands(strategy) => {
             let operands = module[computation][instruction].operands().len();
             let starts = (0..operands).step_by(MAX_CONCATENATED);
             starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
@@ -300,11 +300,8 @@ impl Kernel<'_> {
             let slice = self.assignment.slice(self.computation, fusion.operand(number), &index);
             let is_shared = written.iter().any(|w| w.overlaps(&slice));
             parameters.is_in_place |= is_shared;
-            let facts = PointerFacts {
-                no_alias: !is_shared,
-                read_only: true,
-                alignment: alignment(&slice, &shape),
-            };
+            let facts =
+                PointerFacts { no_alias: !is_shared, read_only: true, alignment: alignment(&slice, &shape) };
             let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
             parameters.operands.insert((number, index), Operand::Memory(memory));
@@ -366,7 +363,7 @@ impl Kernel<'_> {
         let mut read = BTreeSet::new();
         for id in fusion.instructions() {
             for (position, &operand) in fusion.body[id].operands().iter().enumerate() {
-                if self.plan.strategy == Strategy::Concatenate {
+                if copies_operands(&self.plan.strategy) {
                     if self.part.contains(&position) {
                         read.insert(position);
                     }
@@ -399,12 +396,22 @@ impl Kernel<'_> {
     }
 }
 
+/// True if a strategy copies operands, some in each kernel.
+fn copies_operands(strategy: &Strategy) -> bool {
+    match strategy {
+        Strategy::Concatenate => true,
+        Strategy::Device(plan) => matches!(**plan, DevicePlan::Copy(_)),
+        _ => false,
+    }
+}
+
 /// True if a strategy reads operands only element by element, so that an immediate can replace
 /// them.
 fn reads_elements(strategy: &Strategy) -> bool {
     match strategy {
         Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) | Strategy::Rows(_) => true,
         Strategy::MultiOutput(plan) => plan.updates.is_empty(),
+        Strategy::Device(plan) => plan.reads_elements(),
         _ => false,
     }
 }

@@ -210,6 +210,11 @@ impl FunctionBuilder {
         self.value(self.ty(a), Expression::MultiplyAdd(a, b, c))
     }
 
+    /// `A * B + C` of matrices that a warp holds together. See [`MatrixKind`].
+    pub fn matrix_multiply_add(&mut self, kind: MatrixKind, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        self.value(self.ty(c), Expression::MatrixMultiplyAdd { kind, a, b, c })
+    }
+
     /// Compares two values of the same type.
     pub fn compare(&mut self, predicate: Predicate, a: ValueId, b: ValueId) -> ValueId {
         let ty = self.ty(a);

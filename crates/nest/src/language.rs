@@ -242,6 +242,18 @@ pub enum Expression {
     Binary(BinaryOp, ValueId, ValueId),
     /// `a * b + c` for floats, fused or rounded twice, whichever is faster on the target.
     MultiplyAdd(ValueId, ValueId, ValueId),
+    /// `A * B + C` of matrices that the 32 threads of a warp hold together; see [`MatrixKind`]. All
+    /// threads of the workgroup evaluate it. Only in kernels of devices with matrix units.
+    MatrixMultiplyAdd {
+        /// The types of the elements.
+        kind: MatrixKind,
+        /// The thread's elements of `A`: four words.
+        a: ValueId,
+        /// The thread's elements of `B`: two words.
+        b: ValueId,
+        /// The thread's elements of `C`: four sums.
+        c: ValueId,
+    },
     /// A comparison.
     Compare(Predicate, ValueId, ValueId),
     /// `condition ? a : b`, lane by lane. A scalar condition selects whole vectors.
@@ -303,6 +315,47 @@ pub enum Expression {
         /// Alignment in bytes; a power of two.
         alignment: u32,
     },
+}
+
+/// The types of a product of matrices that a warp computes.
+///
+/// `A` has 16 rows, `B` has 8 columns, and there are 16 summands of 2 bytes or 32 of 1 byte. The
+/// first element of a word is in its lowest bits. With `g = thread / 4` and `t = thread % 4` of the
+/// thread's number in its warp, and `s` elements per word, the elements are (PTX ISA, "Matrix
+/// fragments for mma.m16n8k16" and "mma.m16n8k32"):
+///
+/// | word | of `A`: row, first summand | of `B`: first summand, column | of `C`: row, column |
+/// |---|---|---|---|
+/// | 0 | `g`, `t * s` | `t * s`, `g` | `g`, `t * 2` |
+/// | 1 | `g + 8`, `t * s` | `t * s + 4 * s`, `g` | `g`, `t * 2 + 1` |
+/// | 2 | `g`, `t * s + 4 * s` | | `g + 8`, `t * 2` |
+/// | 3 | `g + 8`, `t * s + 4 * s` | | `g + 8`, `t * 2 + 1` |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixKind {
+    /// Products of `f16`, sums of `F32`.
+    F16,
+    /// Products of `bf16`, sums of `F32`.
+    Bf16,
+    /// Products of signed bytes, sums of `I32`, which wrap.
+    S8,
+}
+
+impl MatrixKind {
+    /// The type of a sum.
+    pub const fn sum(self) -> ScalarType {
+        match self {
+            Self::F16 | Self::Bf16 => ScalarType::F32,
+            Self::S8 => ScalarType::I32,
+        }
+    }
+
+    /// Bytes of an element of `A` and `B`.
+    pub const fn element_bytes(self) -> u32 {
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::S8 => 1,
+        }
+    }
 }
 
 /// A number of the running thread.

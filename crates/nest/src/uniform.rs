@@ -12,7 +12,7 @@ use support::{Error, Id, Result};
 /// Fails if a kernel has a barrier that only some threads of a workgroup may reach, or reach
 /// unequally often.
 pub(crate) fn check_barriers(function: &Function) -> Result<()> {
-    if !function.body.walk().any(|statement| matches!(statement, Statement::Barrier)) {
+    if !function.body.walk().any(joins_threads) {
         return Ok(());
     }
     let mut analysis = Analysis { divergent: vec![false; function.values.len()], has_changed: true };
@@ -20,6 +20,11 @@ pub(crate) fn check_barriers(function: &Function) -> Result<()> {
         analysis.block(&function.body, false);
     }
     analysis.barriers(&function.body, false)
+}
+
+/// True for statements that all threads have to reach together.
+fn joins_threads(statement: &Statement) -> bool {
+    matches!(statement, Statement::Barrier | Statement::Let(_, Expression::MatrixMultiplyAdd { .. }))
 }
 
 struct Analysis {
@@ -52,7 +57,9 @@ impl Analysis {
                 Statement::Let(id, expression) => {
                     let is_divergent = matches!(
                         expression,
-                        Expression::Thread(ThreadIndex::Local) | Expression::StackSlot { .. }
+                        Expression::Thread(ThreadIndex::Local)
+                            | Expression::StackSlot { .. }
+                            | Expression::MatrixMultiplyAdd { .. }
                     );
                     let from_operands = self.any(expression.operands());
                     self.mark(*id, is_divergent || from_operands);
@@ -94,10 +101,15 @@ impl Analysis {
     fn barriers(&self, block: &Block, apart: bool) -> Result<()> {
         for statement in &block.statements {
             let apart_inside = match statement {
-                Statement::Barrier if apart => {
-                    return Err(Error::internal(
-                        "a barrier is in a loop or branch that depends on the thread's number",
-                    ));
+                statement if apart && joins_threads(statement) => {
+                    let what = if matches!(statement, Statement::Barrier) {
+                        "barrier"
+                    } else {
+                        "product of matrices"
+                    };
+                    return Err(Error::internal(format!(
+                        "a {what} is in a loop or branch that depends on the thread's number"
+                    )));
                 }
                 Statement::For { begin, end, .. } => self.any([*begin, *end]),
                 Statement::While { condition, .. } => self.any(condition.yields.iter().copied()),
@@ -122,7 +134,9 @@ impl Expression {
             | Self::Insert(a, _, b)
             | Self::Shuffle(a, b, _)
             | Self::Offset { pointer: a, index: b, .. } => vec![*a, *b],
-            Self::MultiplyAdd(a, b, c) | Self::Select(a, b, c) => vec![*a, *b, *c],
+            Self::MultiplyAdd(a, b, c) | Self::MatrixMultiplyAdd { a, b, c, .. } | Self::Select(a, b, c) => {
+                vec![*a, *b, *c]
+            }
             Self::Load { pointer, mask, .. } => std::iter::once(*pointer).chain(*mask).collect(),
             Self::Constant(_)
             | Self::Iota

@@ -7,8 +7,9 @@
 //! - Expressions and statements: the operands and results have the types of the operation.
 //!   Alignments are powers of two. Stack slots are outside loops and have at most 1 GiB.
 //! - Parallel calls: only in the entry. The callee's last three parameters are `I64`.
-//! - Kernels of a device: all parameters are addresses. Thread numbers, workgroup memory, and
-//!   barriers are only in kernels, and all threads of a workgroup reach a barrier ([`uniform`]).
+//! - Kernels of a device: all parameters are addresses. Thread numbers, workgroup memory, barriers,
+//!   and products of matrices are only in kernels, and all threads of a workgroup reach a barrier or
+//!   a product of matrices ([`uniform`]).
 //! - Regions: the yields have the number and types that the owner expects. At most 256 regions are
 //!   nested.
 
@@ -359,6 +360,16 @@ impl<'p> Verifier<'p> {
             Expression::MultiplyAdd(a, b, c) => {
                 require(ty.scalar.is_float(), || format!("multiply-add does not take {ty}"))?;
                 self.alike(&[*a, *b, *c], &[ty; 3], "multiply-add")
+            }
+            Expression::MatrixMultiplyAdd { kind, a, b, c } => {
+                let Linkage::Kernel { threads } = self.function.linkage else {
+                    return self.in_kernel("a product of matrices");
+                };
+                require(threads % 32 == 0, || "a product of matrices needs whole warps".to_owned())?;
+                self.used_as(*a, Type::vector(ScalarType::I32, 4))?;
+                self.used_as(*b, Type::vector(ScalarType::I32, 2))?;
+                self.used_as(*c, Type::vector(kind.sum(), 4))?;
+                gives(ty, Type::vector(kind.sum(), 4))
             }
             Expression::Compare(predicate, a, b) => {
                 let operand = self.used(*a)?;

@@ -69,8 +69,15 @@ pub use contraction::convolution::{
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
 pub use contraction::panels::PanelLayout;
-pub use device::{DevicePlan, GroupGrid};
 pub use contraction::tile::{Tile, most_together};
+pub use device::movement::{CopyPlan, MAX_CONCATENATED, UpdatePlan};
+pub use device::reduce::TeamReducePlan;
+pub use device::rows::TeamRowsPlan;
+pub use device::teams::Teams;
+pub use device::{
+    Check, ContractionPlan, ContractionView, DevicePlan, FewRows, GroupGrid, GroupTile, MatrixTile, Method,
+    OperandView, Role, Step,
+};
 pub use fft::{
     FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,
 };

@@ -63,12 +63,20 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Lo
     let is_flat = is_flat(fusion);
     let sizes = result.sizes();
     let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
-    let lanes = lanes(fusion, target).max(lanes_of_parts(fusion, target));
+    let lanes = match target.gpu {
+        Some(_) => crate::device::loops::lanes(fusion, &nest, result.element_count()),
+        None => lanes(fusion, target).max(lanes_of_parts(fusion, target)),
+    };
     let lanes = largest_fitting(lanes, nest.loops.last().map_or(1, |l| l.extent));
     let transposed = nest
         .across
         .iter()
-        .filter(|l| lanes > 1 && l.extent >= i64::from(lanes) && is_transposable(fusion, lanes))
+        .filter(|l| {
+            target.gpu.is_none()
+                && lanes > 1
+                && l.extent >= i64::from(lanes)
+                && is_transposable(fusion, lanes)
+        })
         .find_map(|l| nest.loops.iter().position(|other| other == l));
     let may_overwrite = overwritable(fusion);
     let mut plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat, cuts: Vec::new() };

@@ -1,8 +1,8 @@
 //! Plans a module: the strategy of each instruction.
 
 use crate::contraction::{Planner, attention, chain, convolution, dot};
-use crate::fusion::Fusion;
 use crate::device;
+use crate::fusion::Fusion;
 use crate::movement::{overwritten, update};
 use crate::options::Options;
 use crate::reduction::{reduce, reduce_window, rows};
@@ -134,7 +134,9 @@ fn plan_instruction(
         | Op::AfterAll {} => Strategy::Alias,
         Op::Concatenate { .. } => {
             let bytes = instruction.shape().byte_size().saturating_mul(2);
-            let tasks = tasks::Work { operations: 0, bytes }.tasks(target);
+            // A task of a device copies at least a cache line.
+            let most = (instruction.shape().byte_size() / 64).max(1) as i64;
+            let tasks = tasks::Work { operations: 0, bytes }.tasks(target).min(most);
             return Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Concatenate) });
         }
         Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice(None))),

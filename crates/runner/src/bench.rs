@@ -2,13 +2,12 @@
 
 mod report;
 
+use crate::device_profile::device_peak;
 use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, extract, kernels, nodes, program_cost};
 use crate::latency::Latency;
 use crate::peak::{Peak, measure_peak};
-use compiler::{
-    BackOptions, Compiled, Executable, NoObserver, PlanOptions, compile_optimized, in_process_options,
-};
+use compiler::{BackOptions, Compiled, Executable, NoObserver, compile_optimized, in_process_options};
 use hlo::Module;
 use hlo::analysis::Cost;
 use shape::Literal;
@@ -87,7 +86,11 @@ pub fn bench(
     for &threads in &options.threads {
         session.set_threads(threads)?;
         let latency = Latency::measure(options.seconds, || session.run())?;
-        let peak = options.peak.then(|| measure_peak(target, threads)).transpose()?;
+        let measure = || match &compiled.open_device {
+            Some(device) => device_peak(device),
+            None => measure_peak(target, threads),
+        };
+        let peak = options.peak.then(measure).transpose()?;
         times.push(ThreadsTime { threads, latency, peak });
     }
     let module = &compiled.module;
@@ -122,7 +125,7 @@ fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Ve
             instances: group.len(),
             cost: kernel.cost(module),
             latency: match extract(module, kernel) {
-                Ok(alone) => Some(time_alone(alone.module, target, compiled.plan_options.clone(), each)?),
+                Ok(alone) => Some(time_alone(alone.module, target, compiled, each)?),
                 Err(_) => None,
             },
         });
@@ -131,8 +134,12 @@ fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Ve
     Ok(times)
 }
 
-fn time_alone(module: Module, target: &Target, plan: PlanOptions, seconds: f64) -> Result<Latency> {
-    let options = BackOptions { plan, ..in_process_options(target.clone()) };
+fn time_alone(module: Module, target: &Target, whole: &Compiled, seconds: f64) -> Result<Latency> {
+    let plan = whole.plan_options.clone();
+    let mut options = BackOptions { plan, ..in_process_options(target.clone()) };
+    if let Some(device) = &whole.open_device {
+        options = options.on_device(device.clone())?;
+    }
     let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
     let executable = Executable::load(&compiled)?;
     let random = Random::new(0);

@@ -15,6 +15,7 @@
 mod arguments;
 mod autotune;
 mod bench;
+mod device_profile;
 mod fill;
 mod hlo_profile;
 mod kernels;
@@ -29,6 +30,7 @@ mod verify;
 pub use arguments::{Given, Inputs, Source, assign, assign_steps};
 pub use autotune::{Autotuned, Tuned, autotune};
 pub use bench::{BenchOptions, BenchReport, KernelTime, ThreadsTime, bench};
+pub use device_profile::{device_peak, profile_device};
 pub use fill::{Fill, Random};
 pub use hlo_profile::hlo_profile;
 pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};

@@ -1,5 +1,6 @@
 //! Profiles a whole program by instruction, and builds a report page.
 
+use crate::device_profile::profile_device;
 use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
 use buffers::{Allocation, Slice};
@@ -34,6 +35,9 @@ pub fn profile(
     target: &Target,
     options: &ProfileOptions,
 ) -> Result<Report> {
+    if let Some(device) = &compiled.open_device {
+        return profile_device(compiled, arguments, device, options);
+    }
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(arguments)?;
     session.set_threads(options.threads)?;

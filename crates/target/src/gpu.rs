@@ -38,6 +38,49 @@ impl Target {
     }
 }
 
+/// Names of GPUs for users, for error texts.
+pub const DEVICE_NAMES: &str = "cuda, cuda:sm_80,sm_90a, opencl";
+
+/// Architectures of the name `cuda`: the oldest one with matrix units for every type, which all
+/// later GPUs can run, and the one with its own matrix instructions.
+const DEFAULT_ARCHITECTURES: &str = "sm_80,sm_90a";
+
+/// Returns the targets of the GPUs that a name for users selects: `cuda` for common ones of
+/// NVIDIA's, `cuda:` with architectures joined by commas, or `opencl`. The least capable one is
+/// first. `None` if the name does not start like one of a GPU, and may be that of a processor.
+///
+/// Errors: `invalid` for an unknown architecture, or one that is given twice.
+pub fn parse_devices(name: &str) -> Result<Option<Vec<Target>>> {
+    let (kind, rest) = match name.split_once(':') {
+        Some((kind, rest)) => (kind, Some(rest)),
+        None => (name, None),
+    };
+    let architectures = match (kind, rest) {
+        ("opencl", None) => return Ok(Some(vec![Target::opencl()?])),
+        ("cuda", None) => DEFAULT_ARCHITECTURES,
+        ("cuda", Some(architectures)) => architectures,
+        ("opencl", Some(rest)) => {
+            return Err(Error::invalid(format!(
+                "target '{name}': OpenCL devices have no architectures: remove ':{rest}'"
+            ))
+            .coded(Code::Target));
+        }
+        _ => return Ok(None),
+    };
+    let mut devices = Vec::new();
+    for architecture in architectures.split(',') {
+        let device = Target::cuda(architecture).map_err(|e| e.context(format!("target '{name}'")))?;
+        if devices.iter().any(|known: &Target| known.cpu == device.cpu) {
+            return Err(
+                Error::invalid(format!("target '{name}': {architecture} is given twice")).coded(Code::Target)
+            );
+        }
+        devices.push(device);
+    }
+    devices.sort_by_key(|device| (device.gpu.map(|gpu| gpu.capability), device.cpu.clone()));
+    Ok(Some(devices))
+}
+
 /// The first architecture with independent thread scheduling, which barriers in loops rely on.
 const MIN_CAPABILITY: u32 = 70;
 
@@ -96,5 +139,27 @@ mod tests {
         }
         assert_eq!(Target::opencl().expect("a target").gpu.expect("a GPU").warp, 1);
         assert_eq!(Target::new("x86_64-pc-linux", "", "").expect("a target").gpu, None);
+    }
+    #[test]
+    fn names_select_devices_from_the_least_capable_on() {
+        let names = |name: &str| {
+            let devices = parse_devices(name).expect(name).expect(name);
+            devices.into_iter().map(|device| device.cpu).collect::<Vec<_>>()
+        };
+        assert_eq!(names("cuda"), ["sm_80", "sm_90a"]);
+        assert_eq!(names("cuda:sm_90a,sm_75,sm_90"), ["sm_75", "sm_90", "sm_90a"]);
+        assert_eq!(names("opencl"), [""]);
+        for processor in ["aarch64-linux", "", "x86-64"] {
+            assert_eq!(parse_devices(processor).expect(processor), None);
+        }
+        for (name, part) in [
+            ("cuda:", "unknown GPU architecture ''"),
+            ("cuda:sm_60", "sm_70 or later"),
+            ("cuda:sm_80,sm_80", "sm_80 is given twice"),
+            ("opencl:gpu", "remove ':gpu'"),
+        ] {
+            let error = parse_devices(name).expect_err(name).to_string();
+            assert!(error.contains(part) && error.contains(name), "{error}");
+        }
     }
 }

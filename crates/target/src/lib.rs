@@ -10,7 +10,7 @@ mod riscv;
 mod triple;
 mod x86;
 
-pub use gpu::Gpu;
+pub use gpu::{DEVICE_NAMES, Gpu, parse_devices};
 pub use names::{NAMES, NamedTarget, named};
 pub use triple::{Architecture, ObjectFormat, Triple};
 pub use x86::Level;

@@ -1,6 +1,7 @@
 //! Short names of the tested targets.
 
 use crate::Target;
+use crate::gpu::DEVICE_NAMES;
 use support::{Code, Error, Result};
 
 /// Target with a short name.
@@ -68,7 +69,7 @@ pub fn named(name: &str) -> Result<Target> {
     let Some(target) = NAMES.iter().find(|entry| entry.name == name) else {
         let known: Vec<&str> = NAMES.iter().map(|entry| entry.name).collect();
         return Err(Error::invalid(format!(
-            "unknown target '{name}': expected one of {}; select other machines by triple, processor, and features",
+            "unknown target '{name}': expected one of {}, or a GPU: {DEVICE_NAMES}; select other machines by triple, processor, and features",
             known.join(", ")
         )).coded(Code::Target));
     };
@@ -97,5 +98,6 @@ mod tests {
     fn the_error_lists_the_names() {
         let error = named("vax").expect_err("no such target").to_string();
         assert!(error.contains("'vax'") && error.contains("riscv64-linux"), "{error}");
+        assert!(error.contains("cuda:sm_80,sm_90a, opencl"), "{error}");
     }
 }

@@ -82,10 +82,9 @@ impl Triple {
         let name = self.text.split('-').next().unwrap_or_default();
         let halved = ["gnux32", "muslx32", "gnu_ilp32"].iter().any(|e| self.text.ends_with(e));
         let wide = match self.architecture {
-            Architecture::X86_64
-            | Architecture::Riscv64
-            | Architecture::Nvptx64
-            | Architecture::Spirv64 => true,
+            Architecture::X86_64 | Architecture::Riscv64 | Architecture::Nvptx64 | Architecture::Spirv64 => {
+                true
+            }
             Architecture::Aarch64 => name != "aarch64_32" && name != "arm64_32",
             Architecture::X86 | Architecture::Arm | Architecture::Wasm32 => false,
             Architecture::Other => {

@@ -128,6 +128,12 @@ impl Model {
         self
     }
 
+    /// Compiles for a GPU: `cuda`, `cuda:sm_80,sm_90a` with architectures, or `opencl`. The program
+    /// needs the feature `device` of `tfcompile-runtime`.
+    pub fn gpu(self, name: impl AsRef<str>) -> Self {
+        self.argument(format!("--target={}", name.as_ref()))
+    }
+
     /// Adds an argument of `tfcompile build`. A flag with a value has the form `--flag=value`.
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());

@@ -28,9 +28,14 @@ pub(crate) fn find() -> Result<PathBuf, Error> {
     found.ok_or_else(|| Error(format!("cannot find tfcompile in PATH: {HOW_TO_FIX}")))
 }
 
-/// Returns the flags that select a Rust target, unless the user's arguments select one.
+/// Returns the flags that select a Rust target, unless the user's arguments select one. A GPU is not
+/// one: the target is its host.
 pub(crate) fn target_flags(target: &str, arguments: &[OsString]) -> Vec<String> {
-    let chosen = arguments.iter().any(|argument| argument.to_string_lossy().starts_with("--target"));
+    let is_gpu = |flag: &str| ["--target=cuda", "--target=opencl"].iter().any(|gpu| flag.starts_with(gpu));
+    let chosen = arguments.iter().any(|argument| {
+        let flag = argument.to_string_lossy();
+        flag.starts_with("--target") && !is_gpu(&flag)
+    });
     if chosen { Vec::new() } else { vec![format!("--target-triple={}", triple(target))] }
 }
 
@@ -56,6 +61,11 @@ mod tests {
         assert_eq!(triple("riscv64gc-unknown-linux-gnu"), "riscv64-unknown-linux-gnu");
         let chosen = [OsString::from("--target=aarch64-linux")];
         assert!(target_flags("x86_64-unknown-linux-gnu", &chosen).is_empty());
+        let gpu = [OsString::from("--target=cuda:sm_90a")];
+        assert_eq!(
+            target_flags("aarch64-unknown-linux-gnu", &gpu),
+            ["--target-triple=aarch64-unknown-linux-gnu"]
+        );
         assert_eq!(target_flags("aarch64-apple-darwin", &[]), ["--target-triple=aarch64-apple-darwin"]);
     }
 }

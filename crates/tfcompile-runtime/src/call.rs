@@ -80,10 +80,28 @@ pub unsafe fn enter(
         let message: &'static CStr = unsafe { CStr::from_ptr(frame.error) };
         Error::new(message.to_str().unwrap_or("the compiled function failed; its message is not valid UTF-8"))
     };
+    Err(ended(error, status))
+}
+
+/// Ends the process if the status asks for it, else returns the error.
+#[cfg_attr(not(feature = "std"), expect(unused_variables, reason = "a process cannot end itself"))]
+fn ended(error: Error, status: i32) -> Error {
     #[cfg(feature = "std")]
     if status == ABORT {
         eprintln!("{error}");
         std::process::abort();
     }
-    Err(error)
+    error
+}
+
+/// Returns the error of a call on a device, whose message is in the device's memory.
+#[cfg(feature = "device")]
+pub(crate) fn failure(frame: &Frame, status: i32) -> Error {
+    if frame.error.is_null() {
+        return Error::new("the compiled function failed");
+    }
+    // SAFETY: the runtime sets `error` to a message that ends in NUL and lives as long as the device.
+    #[expect(unsafe_code, reason = "the C runtime")]
+    let message = unsafe { CStr::from_ptr(frame.error) };
+    ended(Error::interned(&message.to_string_lossy()), status)
 }

@@ -14,6 +14,20 @@ impl Error {
         Self { message }
     }
 
+    /// Creates an error with a message that is not static. Equal messages share memory, which is
+    /// never freed, so that errors stay small and copyable.
+    #[cfg(feature = "device")]
+    pub(crate) fn interned(message: &str) -> Self {
+        use std::collections::BTreeSet;
+        use std::sync::{Mutex, PoisonError};
+        static MESSAGES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = messages.get(message).copied();
+        let message = known.unwrap_or_else(|| Box::leak(message.to_owned().into_boxed_str()));
+        messages.insert(message);
+        Self { message }
+    }
+
     /// Returns the message.
     pub const fn message(&self) -> &'static str {
         self.message

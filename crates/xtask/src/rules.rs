@@ -27,7 +27,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers", "nest"]),
     ("codegen", &["support", "target", "nest"]),
     ("aot", &["support", "shape", "hlo", "codegen"]),
-    ("device", &["support"]),
+    ("device", &["support", "tfcompile-runtime"]),
     ("jit", &["support", "shape", "hlo", "codegen", "device", "tfcompile-runtime"]),
     (
         "compiler",
@@ -92,7 +92,26 @@ pub const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // Uses `tf` to read the graphs of cases as the command line does.
-    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "mlir", "stablehlo", "tf", "compiler"]),
+    ("recorded", &["support", "shape", "npz"]),
+    ("gpu-check", &["support", "shape", "recorded", "device"]),
+    (
+        "conformance",
+        &[
+            "support",
+            "shape",
+            "npz",
+            "recorded",
+            "hlo",
+            "evaluator",
+            "mlir",
+            "stablehlo",
+            "target",
+            "tf",
+            "nest",
+            "codegen",
+            "compiler",
+        ],
+    ),
     (
         "filetest",
         &[
@@ -122,6 +141,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
 pub const IO_ALLOWED: &[(&str, &str)] = &[
     ("cli", "the command line: reads inputs, writes outputs"),
     ("conformance", "test runners: case files, child processes, times"),
+    ("recorded", "test runners: case files"),
+    ("gpu-check", "measures programs on another machine: files, times"),
     ("filetest", "test runner: reads and, on request, rewrites test files"),
     ("runner", "measures how long runs take"),
     ("session", "ops that save and restore checkpoints; traces read the clock"),

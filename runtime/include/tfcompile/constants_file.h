@@ -287,7 +287,10 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
   const ::std::shared_ptr<const ::tfcompile::Constants>& constants() const { return constants_; }
 
   // Updates the constants from the class, unless the object has its own, and computes.
-  bool Run() override {
+  bool Run() override { return UpdateConstants() && XlaCompiledCpuFunction::Run(); }
+
+ protected:
+  bool UpdateConstants() {
     if (failed_) {
       failed_ = false;
       set_error_msg(::std::string());
@@ -297,10 +300,10 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
       return Fail("the constants are not loaded: call LoadConstants or LoadDefaultConstants before Run");
     }
     set_constants(constants_->block());
-    return XlaCompiledCpuFunction::Run();
+    return true;
   }
+  const ::std::shared_ptr<const ::tfcompile::Constants>& constants_owner() const { return constants_; }
 
- protected:
   // Used by the static methods of the generated class.
   static bool SetDefault(::tfcompile::DefaultConstants& defaults, const unsigned char* layout_hash,
                          ::std::shared_ptr<const ::tfcompile::Constants> constants, ::std::string* error) {

@@ -289,6 +289,20 @@ class XlaCompiledCpuFunction {
     return false;
   }
 
+  // For the base class of programs for GPUs (device_function.h).
+  const StaticData& static_data() const { return *static_data_; }
+  ::tfcompile_frame& frame() { return frame_; }
+  // Updates the constants before a run. Their owner is null if they are in the object.
+  bool UpdateConstants() { return true; }
+  ::std::nullptr_t constants_owner() const { return nullptr; }
+  // Returns the argument whose memory a result shares, or -1.
+  int arg_of_result(int result) const {
+    for (int i = 0; i < num_variables(); ++i) {
+      if (static_data_->variable_results[i] == result) return num_args() - num_variables() + i;
+    }
+    return -1;
+  }
+
   // TensorFlow has two ways to run a computation. Only one exists here.
   virtual bool is_thunk_mode() const { return false; }
 

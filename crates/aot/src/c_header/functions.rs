@@ -61,7 +61,7 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     }
     let at = |offset: u64| format!("start + (size_t){}", literal(offset));
     out.line(&format!("  state->frame.temps = {};", at(arena.temps)));
-    if source.artifact.memory.scratch > 0 {
+    if source.artifact.host_memory().scratch > 0 {
         out.line(&format!("  state->frame.scratch = {};", at(arena.scratch)));
     }
     if !source.artifact.profile_counters.is_empty() {
@@ -78,12 +78,13 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
             }
         }
     }
+    super::device::initialize(out, source);
     out.line("  return state;");
     out.line("}");
     out.blank();
     out.comment("For programs that include <stdlib.h>: allocates a state, or returns null; and frees one.");
     out.line(&format!("#define {capitals}_CREATE() {prefix}_init(malloc({prefix}_size()))"));
-    out.line(&format!("#define {capitals}_DESTROY(state) free((state)->memory)"));
+    out.line(&format!("#define {capitals}_DESTROY(state) {}", super::device::destroy(source)));
     out.blank();
 }
 
@@ -153,13 +154,15 @@ fn set_constants(out: &mut Text, source: &Source<'_>) {
     out.line("  if (error != NULL) return error;");
     out.line("  if ((uintptr_t)file % 64u != 0) return \"the constants are not aligned to 64 bytes\";");
     out.line("  state->frame.constants = (const unsigned char*)file + TFCOMPILE_CONSTANTS_HEADER_BYTES;");
+    super::device::forget_constants(out, source);
     out.line("  return NULL;");
     out.line("}");
     out.blank();
 }
 
 fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
-    let (prefix, capitals, scratch) = (source.prefix, &source.capitals, source.artifact.memory.scratch);
+    let (prefix, capitals, scratch) =
+        (source.prefix, &source.capitals, source.artifact.host_memory().scratch);
     out.paragraph(&format!(
         "Sets the function that distributes the work of runs (see tfcompile_parallel_for above). Null \
          selects the calling thread. `scratch` has max_workers times {capitals}_SCRATCH_BYTES bytes, aligned \
@@ -192,14 +195,8 @@ fn run(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));
     out.line("  int32_t status;");
     out.line("  state->frame.error = NULL;");
-    if source.artifact.constants_file.is_some() {
-        out.line("  if (state->frame.constants == NULL) {");
-        out.line(&format!(
-            "    state->frame.error = \"the constants are not loaded: call {prefix}_set_constants before {prefix}_run\";"
-        ));
-        out.line("    return 1;");
-        out.line("  }");
-    }
+    check_constants(out, source, "run");
+    super::device::load(out, source);
     out.line(&format!("  status = {entry}(&state->frame);"));
     out.line("  if (status != 0 && state->frame.error == NULL) state->frame.error = \"the compiled function failed\";");
     out.line("  return status;");
@@ -218,6 +215,19 @@ fn run(out: &mut Text, source: &Source<'_>) {
         out.line("  return state->frame.profile_counters;");
         out.line("}");
         out.blank();
+    }
+}
+
+/// Writes the statements that fail if the program needs a constants file that is not set.
+pub(super) fn check_constants(out: &mut Text, source: &Source<'_>, function: &str) {
+    if source.artifact.constants_file.is_some() {
+        let prefix = source.prefix;
+        out.line("  if (state->frame.constants == NULL) {");
+        out.line(&format!(
+            "    state->frame.error = \"the constants are not loaded: call {prefix}_set_constants before {prefix}_{function}\";"
+        ));
+        out.line("    return 1;");
+        out.line("  }");
     }
 }
 

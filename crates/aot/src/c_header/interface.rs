@@ -7,7 +7,7 @@ use crate::header::{Text, layout_table, literal};
 /// Writes the macros for counts, sizes, and shapes.
 pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     let artifact = source.artifact;
-    let memory = &artifact.memory;
+    let memory = artifact.host_memory();
     let counts: [(&str, u64, &str); 8] = [
         ("NUM_ARGS", artifact.interface.arguments().len() as u64, "Feeds and variables."),
         ("NUM_RESULTS", artifact.interface.results().len() as u64, "Fetches and written variables."),
@@ -84,6 +84,8 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
         out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.interface.size_count()));
     }
     out.line(&format!("  void* memory;  // The argument of {prefix}_init."));
+    super::device::members(out, source);
     out.line(&format!("}} {prefix}_state;"));
+    super::device::check_size(out, source);
     out.blank();
 }

@@ -43,11 +43,12 @@ impl Arena {
             .map(|a| take(a.shape.byte_size()))
             .collect::<Result<_>>()?;
         let counters = take(8 * artifact.profile_counters.len() as u64)?;
-        let temps = take(artifact.memory.temps)?;
-        let scratch = take(artifact.memory.scratch)?;
+        let memory = artifact.host_memory();
+        let temps = take(memory.temps)?;
+        let scratch = take(memory.scratch)?;
         let results =
             artifact.interface.fetches().iter().map(|r| take(r.shape.byte_size())).collect::<Result<_>>()?;
-        let zeroed = temps + artifact.memory.persistent_temps;
+        let zeroed = temps + memory.persistent_temps;
         Ok(Self { arguments, results, counters, temps, scratch, zeroed, size: used.max(ALIGNMENT) })
     }
 

@@ -156,6 +156,7 @@ fn run(out: &mut Text, artifact: &Artifact) {
         ("profile_counters", counters),
         ("error", "nullptr"),
         ("dynamic_sizes", if artifact.interface.size_count() > 0 { "dynamic_sizes_" } else { "nullptr" }),
+        ("device", "nullptr"),
     ] {
         out.line(&format!("  frame.{field} = {value};"));
     }

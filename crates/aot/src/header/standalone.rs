@@ -51,19 +51,29 @@ pub(crate) fn embed_one(out: &mut Text, path: &str, emitted_paths: &mut BTreeSet
         .iter()
         .find(|(known, _)| *known == path)
         .ok_or_else(|| Error::internal(format!("unknown runtime header '{path}'")))?;
-    // The headers that this one includes come first, outside of its include guard.
-    for line in content.lines() {
-        if let Some(included) = runtime_include(line) {
-            embed_one(out, included, emitted_paths)?;
-        }
+    // The headers that this one includes before its first declaration come first, outside of its
+    // include guard.
+    let first = content.lines().position(is_code).unwrap_or(content.len());
+    for included in content.lines().take(first).filter_map(runtime_include) {
+        embed_one(out, included, emitted_paths)?;
     }
     out.comment(&format!("---- {path} ----"));
     out.blank();
-    for line in content.lines().filter(|line| runtime_include(line).is_none()) {
-        out.line(line);
+    for (number, line) in content.lines().enumerate() {
+        match runtime_include(line) {
+            None => out.line(line),
+            Some(included) if number > first => embed_one(out, included, emitted_paths)?,
+            Some(_) => {}
+        }
     }
     out.blank();
     Ok(())
+}
+
+/// True if a line is neither empty, nor a comment, nor a directive.
+fn is_code(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with("//") && !line.starts_with('#')
 }
 
 /// Returns the path if a line includes a header of the runtime.

@@ -12,7 +12,7 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
     let named = options.gen_name_to_index;
     let profiled = !artifact.profile_counters.is_empty();
     let entry = &artifact.entry_point;
-    let memory = &artifact.memory;
+    let memory = artifact.host_memory();
     let choose = |name: &'static str, present: bool| if present { name } else { "nullptr" };
     let none = || "nullptr".to_string();
     let (near, far) = match Constants::of(artifact) {

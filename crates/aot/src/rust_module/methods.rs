@@ -2,6 +2,7 @@
 
 use super::types::{ALLOW, about};
 use super::{Field, RUNTIME, Source};
+use crate::DeviceDriver;
 use crate::header::{Constants, Text};
 use crate::template::fill;
 
@@ -41,8 +42,22 @@ fn new(source: &Source<'_>) -> String {
         let values = [("NAME", source.name), ("FIELDS", &fields), ("CONSTANTS", constants)];
         fill(template!("new_no_std"), &values)
     } else {
-        fill(template!("new"), &[("SCRATCH", &scratch(source)), ("CONSTANTS", constants)])
+        let device = device_field(source);
+        fill(
+            template!("new"),
+            &[("SCRATCH", &scratch(source)), ("DEVICE", &device), ("CONSTANTS", constants)],
+        )
     }
+}
+
+/// Returns the initializer of the field for the device; empty for processors.
+fn device_field(source: &Source<'_>) -> String {
+    let kind = match source.artifact.device.as_ref().map(|device| device.driver) {
+        None => return String::new(),
+        Some(DeviceDriver::Cuda) => "Cuda",
+        Some(DeviceDriver::OpenCl) => "OpenCl",
+    };
+    format!(", device: {RUNTIME}::Device::new({RUNTIME}::DeviceKind::{kind})")
 }
 
 fn all_accessors(source: &Source<'_>) -> String {
@@ -79,7 +94,8 @@ fn set_constants(source: &Source<'_>) -> String {
     let Some(layout) = source.artifact.constants_file else { return String::new() };
     let bytes: Vec<String> = layout.0.iter().map(|byte| format!("0x{byte:02x}")).collect();
     let hash = lines(bytes.chunks(16).map(|row| format!("{},", row.join(", "))));
-    fill(template!("set_constants"), &[("LAYOUT_HASH", &hash)])
+    let close = if source.artifact.device.is_some() { "self.device.close();" } else { "" };
+    fill(template!("set_constants"), &[("LAYOUT_HASH", &hash), ("CLOSE", close)])
 }
 
 fn profile_counters(source: &Source<'_>) -> String {
@@ -98,7 +114,8 @@ fn run(source: &Source<'_>) -> String {
         fill(template!("run_no_std"), &[("INPUTS", inputs), ("SCRATCH", &scratch)])
     } else {
         let inputs = if has_feeds { "None" } else { "" };
-        fill(template!("run"), &[("INPUTS", inputs), ("SCRATCH", &scratch)])
+        let device = if source.artifact.device.is_some() { template!("set_device") } else { "" };
+        fill(template!("run"), &[("INPUTS", inputs), ("SCRATCH", &scratch), ("SET_DEVICE", device)])
     }
 }
 
@@ -144,7 +161,16 @@ fn enter(source: &Source<'_>) -> String {
     } else {
         ("*self.memory", fill(template!("workers"), &[("SCRATCH", &scratch)]))
     };
+    let (symbol, workers, call) = match artifact.device {
+        None => (symbol, workers, template!("enter_host").to_owned()),
+        Some(_) => {
+            let declared = format!("static {entry}_device: u8;\n{symbol}");
+            (declared, String::new(), fill(template!("enter_device"), &[("ENTRY", entry)]))
+        }
+    };
+    let call = fill(&call, &[("ENTRY", entry)]);
     let values = [
+        ("CALL", call.as_str()),
         ("ENTRY", entry),
         ("PARAMETERS", &parameters(source, &scratch)),
         ("CONSTANTS_SYMBOL", &symbol),
@@ -197,7 +223,7 @@ fn result_addresses(source: &Source<'_>) -> String {
 
 /// Returns the size of the scratch memory per worker in bytes.
 fn scratch(source: &Source<'_>) -> String {
-    source.artifact.memory.scratch.to_string()
+    source.artifact.host_memory().scratch.to_string()
 }
 
 fn lines(lines: impl Iterator<Item = String>) -> String {

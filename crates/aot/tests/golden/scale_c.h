@@ -45,6 +45,9 @@ extern "C" {
 // headers cannot print, so they return it.
 #define TFCOMPILE_ABORT INT32_MIN
 
+// An instance of a device program: see device.h.
+struct tfcompile_device_instance;
+
 // A piece of parallel work: processes items [begin, end) as worker `worker`. Returns 0, or nonzero
 // to stop the call.
 typedef int32_t (*tfcompile_parallel_body)(void* data, int64_t begin, int64_t end, int64_t worker);
@@ -74,6 +77,8 @@ struct tfcompile_frame {
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
   int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if none.
+  struct tfcompile_device_instance* device;  // Runs a program for a device. Null in programs for
+                                             // processors.
 };
 
 #ifdef __cplusplus
@@ -153,7 +158,7 @@ int32_t entry_scale(struct tfcompile_frame* frame);
 #define SCALE_MODEL_NUM_RESULTS 1u  // Fetches and written variables.
 #define SCALE_MODEL_NUM_VARIABLES 0u
 #define SCALE_MODEL_NUM_PROFILE_COUNTERS 0u
-#define SCALE_MODEL_ARENA_BYTES 320u  // Size of one state with its buffers, for any alignment.
+#define SCALE_MODEL_ARENA_BYTES 384u  // Size of one state with its buffers, for any alignment.
 #define SCALE_MODEL_TEMPS_BYTES 0u  // Part of it that a run needs besides arguments and results.
 #define SCALE_MODEL_SCRATCH_BYTES 0u  // Scratch memory per worker, if there are several workers.
 #define SCALE_MODEL_CONSTANTS_BYTES 64u  // Size of the constants, in the object or in a file.
@@ -213,7 +218,7 @@ static inline scale_model_state* scale_model_init(void* memory) {
   if (memory == NULL) return NULL;
   start += (64u - (size_t)((uintptr_t)memory % 64u)) % 64u;
   zeroed = start;
-  for (i = 0; i < (size_t)192u; ++i) zeroed[i] = 0;
+  for (i = 0; i < (size_t)256u; ++i) zeroed[i] = 0;
   state = (scale_model_state*)(void*)start;
   state->memory = memory;
   state->frame.size = sizeof(struct tfcompile_frame);
@@ -221,9 +226,9 @@ static inline scale_model_state* scale_model_init(void* memory) {
   state->frame.args = state->args;
   state->frame.results = state->results;
   state->frame.max_workers = 1;
-  state->frame.temps = start + (size_t)192u;
-  state->args[0] = start + (size_t)128u;
-  state->results[0] = start + (size_t)192u;
+  state->frame.temps = start + (size_t)256u;
+  state->args[0] = start + (size_t)192u;
+  state->results[0] = start + (size_t)256u;
   return state;
 }
 
@@ -233,7 +238,7 @@ static inline scale_model_state* scale_model_init(void* memory) {
 
 static inline float* scale_model_arg_x(scale_model_state* state) { return (float*)state->args[0]; }
 static inline void scale_model_set_arg_x(scale_model_state* state, const float* data) {
-  state->args[0] = data != NULL ? (void*)data : (void*)((unsigned char*)(void*)state + (size_t)128u);
+  state->args[0] = data != NULL ? (void*)data : (void*)((unsigned char*)(void*)state + (size_t)192u);
 }
 
 static inline const float* scale_model_result_y(const scale_model_state* state) { return (const float*)state->results[0]; }

@@ -46,6 +46,9 @@ extern "C" {
 // headers cannot print, so they return it.
 #define TFCOMPILE_ABORT INT32_MIN
 
+// An instance of a device program: see device.h.
+struct tfcompile_device_instance;
+
 // A piece of parallel work: processes items [begin, end) as worker `worker`. Returns 0, or nonzero
 // to stop the call.
 typedef int32_t (*tfcompile_parallel_body)(void* data, int64_t begin, int64_t end, int64_t worker);
@@ -75,6 +78,8 @@ struct tfcompile_frame {
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
   int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if none.
+  struct tfcompile_device_instance* device;  // Runs a program for a device. Null in programs for
+                                             // processors.
 };
 
 #ifdef __cplusplus

@@ -33,6 +33,9 @@ extern "C" {
 // headers cannot print, so they return it.
 #define TFCOMPILE_ABORT INT32_MIN
 
+// An instance of a device program: see device.h.
+struct tfcompile_device_instance;
+
 // A piece of parallel work: processes items [begin, end) as worker `worker`. Returns 0, or nonzero
 // to stop the call.
 typedef int32_t (*tfcompile_parallel_body)(void* data, int64_t begin, int64_t end, int64_t worker);
@@ -62,6 +65,8 @@ struct tfcompile_frame {
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
   int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if none.
+  struct tfcompile_device_instance* device;  // Runs a program for a device. Null in programs for
+                                             // processors.
 };
 
 #ifdef __cplusplus
@@ -183,6 +188,7 @@ class Train final {
     frame.profile_counters = nullptr;
     frame.error = nullptr;
     frame.dynamic_sizes = nullptr;
+    frame.device = nullptr;
     const bool succeeded = ::entry_train(&frame) == 0;
     error_ = succeeded ? nullptr : frame.error != nullptr ? frame.error : "the compiled function failed";
     return succeeded;

@@ -3,8 +3,9 @@
 use crate::args::inference::InferArgs;
 use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
+use compiler::DeviceKind;
 use std::path::PathBuf;
-use support::Result;
+use support::{Error, Result};
 use target::Target;
 use tf::InferOptions;
 use tf::model::LoadOptions;
@@ -104,8 +105,9 @@ pub(crate) struct ModelArgs {
     /// of its scope. Can be repeated
     #[arg(long, value_name = "NAME=N")]
     pub(crate) loop_bound: Vec<String>,
-    /// Machine to compile for, by a short name such as aarch64-linux
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["target_triple", "target_cpu", "target_features"])]
+    /// Machine to compile for, by a short name such as aarch64-linux; or a GPU: cuda,
+    /// cuda:sm_80,sm_90a with architectures, or opencl. The other flags then describe the host
+    #[arg(long, value_name = "NAME")]
     pub(crate) target: Option<String>,
     /// Machine to compile for, as an LLVM triple [default: this machine's architecture]
     #[arg(long, value_name = "TRIPLE", alias = "target_triple")]
@@ -136,10 +138,38 @@ impl ModelArgs {
         self.tuning.options(self.numerics.options())
     }
 
-    /// Returns the machine that the flags name, with `default_cpu` (which may be `native`) if they
-    /// name no processor.
+    /// Returns the kind of GPU that `--target` names, such as `cuda` or `cuda:sm_80`, if it names
+    /// one.
+    pub(crate) fn device_kind(&self) -> Result<Option<DeviceKind>> {
+        let name = self.target.as_deref().unwrap_or_default();
+        match name.split(':').next().unwrap_or_default() {
+            kind @ ("cuda" | "opencl") => compiler::device_kind(kind).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the GPUs that `--target` names, the least capable one first; none for a processor.
+    pub(crate) fn devices(&self) -> Result<Vec<Target>> {
+        let devices = self.target.as_deref().map(target::parse_devices).transpose()?;
+        Ok(devices.flatten().unwrap_or_default())
+    }
+
+    /// Returns the machine that the flags name, or the host's of a GPU, with `default_cpu` (which
+    /// may be `native`) if they name no processor.
     pub(crate) fn target(&self, default_cpu: &str) -> Result<Target> {
-        if let Some(name) = &self.target {
+        if let Some(name) = &self.target
+            && self.devices()?.is_empty()
+        {
+            let host = [
+                ("--target-triple", &self.target_triple),
+                ("--target-cpu", &self.target_cpu),
+                ("--target-features", &self.target_features),
+            ];
+            if let Some((flag, _)) = host.iter().find(|(_, value)| value.is_some()) {
+                return Err(Error::invalid(format!(
+                    "--target={name} and {flag} both select the machine: remove one of them"
+                )));
+            }
             return target::named(name);
         }
         let triple = self.target_triple.clone().unwrap_or_else(codegen::host_triple);

@@ -28,6 +28,10 @@ pub(crate) struct BackArgs {
     /// the object does not change
     #[arg(long, value_name = "DIR")]
     kernel_cache: Option<PathBuf>,
+    /// NVIDIA's assembler, with which the object also gets machine code for the architectures of
+    /// --target=cuda, so that the driver need not compile when the program starts
+    #[arg(long, value_name = "PATH")]
+    ptxas: Option<PathBuf>,
 }
 
 impl BackArgs {
@@ -39,6 +43,15 @@ impl BackArgs {
     /// Returns the target of the lowest version, and the targets of the other versions.
     pub(crate) fn targets(&self, model: &ModelArgs) -> Result<(Target, Vec<Target>)> {
         let target = model.target("")?;
+        if !model.devices()?.is_empty() {
+            if let Some(levels) = self.multiversion.as_deref().filter(|levels| !["none", ""].contains(levels))
+            {
+                return Err(Error::invalid(format!(
+                    "--multiversion={levels} selects processors, but the code is for a GPU: remove the flag"
+                )));
+            }
+            return Ok((target, Vec::new()));
+        }
         let is_x86_64 = target.triple.architecture == Architecture::X86_64;
         let baseline = target.cpu == Level::V1.cpu();
         let has_processor = !target.cpu.is_empty() && !baseline || !target.features.is_empty();
@@ -76,6 +89,18 @@ impl BackArgs {
         let mut targets = versions.into_iter().map(version).collect::<Result<Vec<_>>>()?;
         let rest = targets.split_off(1);
         Ok((targets.remove(0), rest))
+    }
+
+    /// Path of NVIDIA's assembler, if the devices are NVIDIA's.
+    pub(crate) fn assembler(&self, devices: &[Target]) -> Result<Option<PathBuf>> {
+        let is_cuda = devices.iter().any(|device| device.gpu.is_some_and(|gpu| gpu.capability > 0));
+        if let Some(path) = self.ptxas.as_ref().filter(|_| !is_cuda) {
+            return Err(Error::invalid(format!(
+                "--ptxas={} is for NVIDIA's GPUs: add --target=cuda, or remove the flag",
+                path.display()
+            )));
+        }
+        Ok(self.ptxas.clone())
     }
 
     /// Adds the settings of these flags to the options of code generation.

@@ -121,7 +121,10 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
 fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     let class = class(arguments, name)?;
     let (target, versions) = arguments.back.targets(&arguments.model)?;
+    let devices = arguments.model.devices()?;
     let back = xla.options(BackOptions {
+        ptxas: arguments.back.assembler(&devices)?,
+        devices,
         freestanding: arguments.freestanding,
         plan: arguments.model.plan_options()?,
         ..BackOptions::new(target, name)

@@ -70,6 +70,9 @@ fn program(file: &str, found: &MetadataRecord) -> String {
     line("class", &text("/cpp_class"));
     line("made by", &format!("tfcompile {}", text("/tool_version")));
     line("target", &target(record));
+    if let Some(device) = device(record) {
+        line("device", &device);
+    }
     line("signature", &text("/signature"));
     line("memory", &memory(record));
     let inputs = record.get("inputs").and_then(Value::as_object);
@@ -108,6 +111,15 @@ fn target(record: &Value) -> String {
         words.push(printable(text("features")));
     }
     words.join(", ")
+}
+
+/// The GPUs that run the program, if they do.
+fn device(record: &Value) -> Option<String> {
+    let driver = record.pointer("/device/driver")?.as_str().map(printable)?;
+    let architectures = record.pointer("/device/architectures").and_then(Value::as_array);
+    let architectures: Vec<String> =
+        architectures.into_iter().flatten().filter_map(Value::as_str).map(printable).collect();
+    Some(if architectures.is_empty() { driver } else { format!("{driver}: {}", architectures.join(", ")) })
 }
 
 fn memory(record: &Value) -> String {

@@ -68,7 +68,9 @@ pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     if arguments.session.level.is_given() {
         return session::run(arguments, xla);
     }
-    let xla = XlaFlags { is_profiled: true, ..xla.clone() };
+    // A device's driver measures its kernels.
+    let is_profiled = arguments.model.device_kind()?.is_none();
+    let xla = XlaFlags { is_profiled, ..xla.clone() };
     let mut arrays = Vec::new();
     let program = Program::compile(&arguments.model, &xla, |signature, initial| {
         arrays = Arguments::read(&arguments.feeds, signature, initial, Some(Fill::Random))?.inputs.first;

@@ -5,10 +5,11 @@ use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::program::in_process::{Program, compile_kernel};
 use clap::Args;
-use compiler::Executable;
+use compiler::{BackOptions, Executable, NoObserver, compile_module, in_process_options};
 use hlo::{Origin, Output, Role};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use runner::{Subject, VerifyOptions};
+use runner::{Subject, VerifyOptions, VerifyReport};
+use serde_json::json;
 use support::{Error, Result};
 
 /// `tfcompile verify`.
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
         let sizes = result.sizes().iter();
         results.extend(sizes.map(|size| format!("{name} (size of dimension {})", size.dimension)));
     }
-    let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
+    let compile = |module| compile_kernel(module, &program.back, program.compiled.plan_options.clone());
     let subject = Subject {
         imported: &imported,
         optimized: &program.compiled.module,
@@ -61,28 +62,64 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
             ..options
         };
     }
-    let bar = bar(&arguments.model);
-    let report = compiler::guarded(|| {
-        runner::verify(&subject, &options, &mut |what, done, total| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        })
-    });
-    bar.finish_and_clear();
-    let report = report?;
+    let report = check(&subject, &options, &arguments.model)?;
+    // A program for a device is also compared with the processor's, which says whose error it is.
+    let processor = match program.back.open_device {
+        Some(_) => Some(check_processor(&program, &subject, &options, &arguments.model)?),
+        None => None,
+    };
+    let passed = report.passed() && processor.as_ref().is_none_or(VerifyReport::passed);
     if arguments.json {
-        outputs::print(&format!("{:#}\n", report.to_json()))?;
-    } else if !(arguments.model.quiet && report.passed()) {
-        outputs::print(&format!("{report}"))?;
+        let json = match &processor {
+            Some(processor) => json!({ "device": report.to_json(), "processor": processor.to_json() }),
+            None => report.to_json(),
+        };
+        outputs::print(&format!("{json:#}\n"))?;
+    } else if !(arguments.model.quiet && passed) {
+        match &processor {
+            Some(processor) => {
+                outputs::print(&format!("== on the device\n{report}\n== on the processor\n{processor}"))?;
+            }
+            None => outputs::print(&format!("{report}"))?,
+        }
     }
-    if report.passed() {
+    if passed {
         Ok(())
     } else {
         Err(Error::internal(
             "the compiled code and the evaluator disagree; this is a bug in tfcompile, please report it",
         ))
     }
+}
+
+/// Verifies the processor's code of the same program.
+fn check_processor(
+    program: &Program,
+    subject: &Subject<'_>,
+    options: &VerifyOptions,
+    flags: &ModelArgs,
+) -> Result<VerifyReport> {
+    let back = BackOptions { plan: program.back.plan.clone(), ..in_process_options(program.target.clone()) };
+    let compiled = compile_module(program.imported.clone(), &back, &mut NoObserver)?;
+    let executable = Executable::load(&compiled)?;
+    let compile = |module| compile_kernel(module, &back, compiled.plan_options.clone());
+    let subject =
+        Subject { optimized: &compiled.module, program: &executable, compile: &compile, ..*subject };
+    check(&subject, options, flags)
+}
+
+/// Verifies a program, with a progress bar.
+fn check(subject: &Subject<'_>, options: &VerifyOptions, flags: &ModelArgs) -> Result<VerifyReport> {
+    let bar = bar(flags);
+    let report = compiler::guarded(|| {
+        runner::verify(subject, options, &mut |what, done, total| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        })
+    });
+    bar.finish_and_clear();
+    report
 }
 
 /// Progress bar, hidden unless standard error is a terminal.

@@ -30,6 +30,11 @@ pub(crate) fn measure(
             flags.autotune_seconds
         )));
     }
+    if !back.devices.is_empty() {
+        return Err(Error::invalid(
+            "--autotune measures on this machine's processor, but the code is for a GPU: remove the flag",
+        ));
+    }
     let (host, machine) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
     if !back.variants.is_empty() || host != machine {
         let machine = if back.variants.is_empty() { machine } else { "several processors".to_owned() };

@@ -6,7 +6,7 @@ use crate::program::model::Read;
 use crate::program::model::read;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
-use compiler::{BackOptions, Compiled, NoObserver, Source};
+use compiler::{BackOptions, Compiled, Device, DeviceOptions, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub(crate) struct Program {
     pub(crate) imported: hlo::Module,
     pub(crate) signature: Signature,
     pub(crate) target: Target,
+    /// Options with which its kernels are compiled one by one.
+    pub(crate) back: BackOptions,
     pub(crate) compiled: Compiled,
     /// Checks of values that the program itself contains.
     pub(crate) checks: Vec<stablehlo::Check>,
@@ -35,7 +37,7 @@ impl Program {
         xla: &XlaFlags,
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
-        let target = target(flags)?;
+        let (target, device) = (target(flags)?, open_device(flags)?);
         let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !flags.quiet {
             xla.warn();
@@ -51,16 +53,19 @@ impl Program {
             let program = input.source.import(&mut Watch::new(&mut progress, &mut dumper))?;
             let signature = Signature::of(&program);
             check(&signature, &initial)?;
-            let options = xla.options(BackOptions {
-                plan: flags.plan_options()?,
-                ..compiler::in_process_options(target.clone())
-            });
+            let back =
+                BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
+            let back = match device {
+                Some(device) => back.on_device(device)?,
+                None => back,
+            };
+            let options = xla.options(back.clone());
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let compiled = compiler::compile_module(program.module.clone(), &options, &mut watch)?;
             if let Some(note) = crate::program::autotune::ignored(&compiled.code.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { imported: program.module, signature, target, compiled, checks })
+            Ok(Self { imported: program.module, signature, target, back, compiled, checks })
         })?;
         dumper.finish()?;
         progress.finish();
@@ -68,8 +73,17 @@ impl Program {
     }
 }
 
+/// Opens the GPU that the flags name, if they name one.
+fn open_device(flags: &ModelArgs) -> Result<Option<Device>> {
+    let Some(kind) = flags.device_kind()? else { return Ok(None) };
+    Device::open(&DeviceOptions::new(kind, 0)).map(Some)
+}
+
 /// Machine to compile for. Returns an error if its code cannot run here.
 fn target(flags: &ModelArgs) -> Result<Target> {
+    if flags.device_kind()?.is_some() {
+        return compiler::host("native");
+    }
     let (target, host) = (flags.target("native")?, compiler::host("native")?);
     let foreign = target.triple.architecture != host.triple.architecture
         || target.triple.object_format != host.triple.object_format;
@@ -100,9 +114,9 @@ fn target(flags: &ModelArgs) -> Result<Target> {
 /// Compiles a kernel for a target.
 pub(crate) fn compile_kernel(
     module: hlo::Module,
-    target: &Target,
+    back: &BackOptions,
     plan: compiler::PlanOptions,
 ) -> Result<compiler::Executable> {
-    let options = BackOptions { plan, ..compiler::in_process_options(target.clone()) };
+    let options = BackOptions { plan, ..back.clone() };
     compiler::Executable::load(&compiler::compile_optimized(module, &options, &mut NoObserver)?)
 }

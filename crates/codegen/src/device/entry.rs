@@ -16,7 +16,8 @@ use crate::placement::Placement;
 use crate::{CodegenOptions, CompiledModule, check_entry_point, emit, machine, object_file, passes};
 
 /// The error of an entry that is called without a device.
-const NO_DEVICE: &[u8] = b"this program runs on a device, and the caller has opened none: the class of the generated \
+const NO_DEVICE: &[u8] =
+    b"this program runs on a device, and the caller has opened none: the class of the generated \
 header does so, and C callers call tfcompile_device_instance_create (tfcompile/device.h)\0";
 
 /// Compiles the host's object of a device program. Its entry has the usual type: it calls the `run`

@@ -2,8 +2,8 @@
 //! and barriers.
 
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValueEnum, IntValue};
-use nest::ThreadIndex;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum};
+use nest::{MatrixKind, ThreadIndex, ValueId};
 use support::{Error, Id, Result};
 
 use super::FunctionTranslator;
@@ -53,12 +53,26 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let value = call.try_as_basic_value().basic();
             return value.ok_or_else(|| Error::internal("a thread's number is no value"));
         }
-        let name = match index {
-            ThreadIndex::Local => "llvm.nvvm.read.ptx.sreg.tid.x",
-            ThreadIndex::Workgroup => "llvm.nvvm.read.ptx.sreg.ctaid.x",
+        // LLVM would keep a number that it knows to be the same in a register from its first use to
+        // its last. Reading it again is cheaper.
+        let text = match index {
+            ThreadIndex::Local => "mov.u32 $0, %tid.x;",
+            ThreadIndex::Workgroup => "mov.u32 $0, %ctaid.x;",
         };
-        let number: IntValue<'c> = self.call(name, &[], &[])?.into_int_value();
-        Ok(self.builder.build_int_z_extend(number, i64, "").built()?.into())
+        let ty = i32.fn_type(&[], false);
+        let read = self.module.context.create_inline_asm(
+            ty,
+            text.to_owned(),
+            "=r".to_owned(),
+            true,
+            false,
+            None,
+            false,
+        );
+        let call = self.builder.build_indirect_call(ty, read, &[], "").built()?;
+        let number = call.try_as_basic_value().basic();
+        let number = number.ok_or_else(|| Error::internal("a thread's number is no value"))?;
+        Ok(self.builder.build_int_z_extend(number.into_int_value(), i64, "").built()?.into())
     }
 
     pub(crate) fn barrier(&self) -> Result<()> {
@@ -73,6 +87,43 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let barrier = self.module.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[])?;
         self.builder.build_call(barrier, &[i32.const_zero().into()], "").built()?;
         Ok(())
+    }
+
+    /// Emits a product of matrices of a warp, whose intrinsics take and return one element or word at
+    /// a time.
+    pub(crate) fn matrix_multiply_add(
+        &self,
+        kind: MatrixKind,
+        a: ValueId,
+        b: ValueId,
+        c: ValueId,
+    ) -> Result<BasicValueEnum<'c>> {
+        let name = match kind {
+            MatrixKind::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+            MatrixKind::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+            MatrixKind::S8 => "llvm.nvvm.mma.m16n8k32.row.col.s8",
+        };
+        let halves = self.module.context.f16_type().vec_type(2);
+        let mut operands: Vec<BasicMetadataValueEnum<'c>> = Vec::with_capacity(10);
+        for (value, words) in [(a, 4), (b, 2), (c, 4)] {
+            let vector = self.vector(value)?;
+            for word in 0..words {
+                let mut lane = self.extract(vector, word)?;
+                if kind == MatrixKind::F16 && value != c {
+                    lane = self.builder.build_bit_cast(lane, halves, "").built()?;
+                }
+                operands.push(lane.into());
+            }
+        }
+        let BasicValueEnum::StructValue(sums) = self.call(name, &[], &operands)? else {
+            return Err(Error::internal("expected four sums of a product of matrices"));
+        };
+        let mut vector = self.vector(c)?;
+        for word in 0..4 {
+            let sum = self.builder.build_extract_value(sums, word, "").built()?;
+            vector = self.builder.build_insert_element(vector, sum, self.lane_number(word), "").built()?;
+        }
+        Ok(vector.into())
     }
 
     pub(crate) fn workgroup_memory(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {

@@ -33,6 +33,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 let name = if self.module.target.gpu.is_some() { "llvm.fma" } else { "llvm.fmuladd" };
                 self.call(name, &[self.ty(id)], &operands)
             }
+            Expression::MatrixMultiplyAdd { kind, a, b, c } => self.matrix_multiply_add(*kind, *a, *b, *c),
             Expression::Compare(predicate, a, b) => {
                 let scalar = self.source.values[*a].scalar;
                 self.compare(*predicate, scalar, self.value(*a)?, self.value(*b)?)
@@ -93,7 +94,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
     }
 
-    fn lane_number(&self, lane: u32) -> IntValue<'c> {
+    pub(crate) fn lane_number(&self, lane: u32) -> IntValue<'c> {
         self.module.context.i64_type().const_int(u64::from(lane), false)
     }
 

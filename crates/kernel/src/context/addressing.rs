@@ -62,7 +62,8 @@ impl KernelContext<'_> {
             });
         }
         let (min, max) = self.range(index);
-        self.facts.insert(sum, Facts { min, max, multiple: 1 });
+        let multiple = gcd(self.divisor_of_terms(index), index.offset()).max(1);
+        self.facts.insert(sum, Facts { min, max, multiple });
         self.remember_index(key, sum)
     }
 

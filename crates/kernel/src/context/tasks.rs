@@ -10,8 +10,9 @@ use support::Result;
 pub(crate) enum Span {
     /// All steps; their number.
     All(i64),
-    /// A range of steps whose limits are known only at run time. `steps` is the loop's total.
-    Part { begin: ValueId, end: ValueId, steps: i64 },
+    /// A range of steps whose limits are known only at run time. `steps` is the loop's total. If
+    /// `is_one`, the range is a single step, on a device.
+    Part { begin: ValueId, end: ValueId, steps: i64, is_one: bool },
 }
 
 impl Span {
@@ -71,7 +72,8 @@ impl KernelContext<'_> {
         let next = self.add_constant(part, 1);
         let begin = self.first_of_part(part, parts, steps);
         let end = self.first_of_part(next, parts, steps);
-        Span::Part { begin, end, steps }
+        let is_one = parts == steps && self.target.gpu.is_some();
+        Span::Part { begin, end, steps, is_one }
     }
 
     /// Returns the first step of a part. The first `steps % parts` parts have one step more than
@@ -117,7 +119,12 @@ impl KernelContext<'_> {
                 let high = high.min(steps);
                 return self.for_range(low.min(high) * step, high * step, step, body);
             }
-            Span::Part { begin, end, steps } => (begin, end, steps),
+            Span::Part { begin, steps, is_one: true, .. } if low <= 0 && high >= steps => {
+                let index = self.mul_constant(begin, step);
+                self.facts.insert(index, Facts { min: 0, max: (steps - 1) * step, multiple: step });
+                return body(self, Index::scalar(index));
+            }
+            Span::Part { begin, end, steps, .. } => (begin, end, steps),
         };
         let high = high.min(steps);
         if low >= high {
@@ -143,7 +150,7 @@ impl KernelContext<'_> {
     ) -> Result<()> {
         let (from, to, steps) = match span {
             Span::All(steps) => (self.index(0), self.index(steps * step), steps),
-            Span::Part { begin, end, steps } => {
+            Span::Part { begin, end, steps, .. } => {
                 (self.mul_constant(begin, step), self.mul_constant(end, step), steps)
             }
         };

@@ -18,12 +18,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Resul
     if update_sizes.contains(&0) {
         return Ok(());
     }
-    let mut starts = Vec::with_capacity(sizes.len());
-    for (d, (id, position)) in cx.start_operands(&operands[2..], sizes.len())?.into_iter().enumerate() {
-        let element = cx.element(id, &position)?;
-        let element_type = cx.shape(id)?.element_type;
-        starts.push(cx.start_index(element, element_type, sizes[d] - update_sizes[d])?);
-    }
+    let starts = starts(cx)?;
     if let Some(plan) = nest {
         return loops::emit_at(cx, plan, operands[1], &starts);
     }
@@ -34,6 +29,19 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Resul
     let run: i64 = update_sizes[rows..].iter().product();
     let mut indices: Vec<Index> = vec![Index::default(); sizes.len()];
     copy_rows(cx, &Rows { result, update, starts, count: rows, run }, 0, &mut indices)
+}
+
+/// Returns the clamped start indices of the root, a slice update.
+pub(crate) fn starts(cx: &mut KernelContext<'_>) -> Result<Vec<Index>> {
+    let operands = cx.fusion().body[cx.fusion().root].operands();
+    let (sizes, update_sizes) = (cx.shape(operands[0])?.sizes(), cx.shape(operands[1])?.sizes());
+    let mut starts = Vec::with_capacity(sizes.len());
+    for (d, (id, position)) in cx.start_operands(&operands[2..], sizes.len())?.into_iter().enumerate() {
+        let element = cx.element(id, &position)?;
+        let element_type = cx.shape(id)?.element_type;
+        starts.push(cx.start_index(element, element_type, sizes[d] - update_sizes[d])?);
+    }
+    Ok(starts)
 }
 
 struct Rows {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use support::{Error, Id, IdVec, Result};
 
-use super::{BINARY, CONVERSIONS, PREDICATES, SCALARS, UNARY, named};
+use super::{BINARY, CONVERSIONS, MATRICES, PREDICATES, SCALARS, UNARY, named};
 use crate::language::*;
 
 /// Maximum number of nested regions.
@@ -463,6 +463,13 @@ impl<'t> Reader<'t> {
             "multiply_add" => {
                 let [a, b, c] = self.exactly()?;
                 Expression::MultiplyAdd(a, b, c)
+            }
+            "matrix_multiply_add" => {
+                let word = self.word("a kind of matrices")?;
+                let kind = named(MATRICES, word)
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is not a kind of matrices")))?;
+                let [a, b, c] = self.exactly()?;
+                Expression::MatrixMultiplyAdd { kind, a, b, c }
             }
             "compare" => {
                 let word = self.word("a predicate")?;

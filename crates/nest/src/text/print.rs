@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Result};
 
-use super::{BINARY, CONVERSIONS, PREDICATES, UNARY, name_of};
+use super::{BINARY, CONVERSIONS, MATRICES, PREDICATES, UNARY, name_of};
 use crate::language::*;
 
 impl Display for Program {
@@ -202,6 +202,9 @@ impl Printer<'_> {
             Expression::Unary(op, a) => write!(f, "{} {a}", name_of(UNARY, op)),
             Expression::Binary(op, a, b) => write!(f, "{} {a}, {b}", name_of(BINARY, op)),
             Expression::MultiplyAdd(a, b, c) => write!(f, "multiply_add {a}, {b}, {c}"),
+            Expression::MatrixMultiplyAdd { kind, a, b, c } => {
+                write!(f, "matrix_multiply_add {} {a}, {b}, {c}", name_of(MATRICES, kind))
+            }
             Expression::Compare(predicate, a, b) => {
                 write!(f, "compare {} {a}, {b}", name_of(PREDICATES, predicate))
             }

@@ -79,10 +79,15 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
         );
     }
     let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
+    let is_for_gpu = arguments.model.devices().is_ok_and(|devices| !devices.is_empty());
+    if is_for_gpu && names.triple().contains("linux") {
+        // The driver is opened at run time. Libraries before glibc 2.34 need this.
+        linked += " -ldl";
+    }
     let bare = if arguments.freestanding {
         " -ffreestanding"
-    } else if emits(Kind::Header) && names.triple().contains("linux") {
-        // The thread pool of the C++ headers needs this flag with libraries before glibc 2.34.
+    } else if (emits(Kind::Header) || is_for_gpu) && names.triple().contains("linux") {
+        // The thread pool of the C++ headers and the runtime of GPUs need this flag with libraries before glibc 2.34.
         " -pthread"
     } else {
         ""

@@ -46,13 +46,13 @@ pub(in crate::contraction) fn emit(
 
 /// Extends a span of whole blocks by the partial block after the last one, if there is one.
 fn with_last(b: &mut FunctionBuilder, whole: Span, blocks: i64) -> Span {
-    let Span::Part { begin, end, steps } = whole else { return Span::All(blocks) };
+    let Span::Part { begin, end, steps, .. } = whole else { return Span::All(blocks) };
     let is_last = whole.is_last(b).filter(|_| steps < blocks);
     let end = is_last.map_or(end, |is_last| {
         let all = b.index(blocks);
         b.select(is_last, all, end)
     });
-    Span::Part { begin, end, steps: blocks }
+    Span::Part { begin, end, steps: blocks, is_one: false }
 }
 
 /// The loops of one convolution.

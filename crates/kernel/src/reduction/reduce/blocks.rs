@@ -79,11 +79,11 @@ pub(crate) fn nest_in_blocks(
 }
 
 /// Body of a range. It maps an index and the carried values to the next ones.
-type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
+pub(crate) type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
 /// Emits a loop over the multiples of `step` below `end`. It cuts a long sum into blocks with
 /// separate accumulators.
-pub(super) fn range_in_blocks(
+pub(crate) fn range_in_blocks(
     cx: &mut KernelContext<'_>,
     end: i64,
     step: i64,

@@ -1,0 +1,200 @@
+//! Builds programs of `tests/device/programs` for GPUs and runs them on an OpenCL driver for
+//! processors, if `scripts/setup_gpu.sh` has installed it. Also checks the errors of `--target`.
+
+use crate::support::{refuse, root, succeed, tfcompile};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+
+/// Builds the layer of `tests/artifacts` and the program with variables of `tests/consumer`.
+fn build(directory: &Path, target: &str, flags: &[&str]) {
+    let root = root();
+    for (name, class, graph, config) in [
+        ("layer", "ns::Layer", "artifacts/layer.pbtxt", "artifacts/layer.config.pbtxt"),
+        ("train", "ns::Train", "consumer/variables/graph.pbtxt", "consumer/variables/config.pbtxt"),
+    ] {
+        let (graph, config) = (root.join("tests").join(graph), root.join("tests").join(config));
+        let mut command = tfcompile(directory);
+        command.arg("build").arg(graph).arg("--config").arg(config);
+        command.args(["--target", target, "--name", name, "--class", class, "-q", "-o", "."]).args(flags);
+        succeed(&mut command);
+    }
+}
+
+/// The variables that let programs find the OpenCL driver, or `None` if it is not installed.
+/// Installs it in CI.
+fn opencl() -> Option<Vec<(String, String)>> {
+    let is_required = std::env::var("CI").as_deref() == Ok("true");
+    let home = std::env::var("XDG_CACHE_HOME")
+        .unwrap_or_else(|_| std::env::var("HOME").unwrap_or_default() + "/.cache");
+    if !is_required && !Path::new(&home).join("tfcompile/opencl-venv/.packages").exists() {
+        println!("skipped: scripts/setup_gpu.sh has not installed an OpenCL driver");
+        return None;
+    }
+    let output = succeed(Command::new("bash").arg(root().join("scripts/setup_gpu.sh")).arg("opencl"));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let variable = |line: &str| {
+        let (name, value) = line.split_once('=').expect("an assignment");
+        (name.to_owned(), value.to_owned())
+    };
+    Some(text.lines().map(variable).collect())
+}
+
+/// Compiles a program of `tests/device/programs` in the directory.
+fn compile(directory: &Path, compiler: &[&str], source: &str, objects: &[&str]) {
+    let root = root();
+    let mut command = Command::new(compiler[0]);
+    command.current_dir(directory).args(&compiler[1..]).args(WARNINGS).args(["-I.", "-Iinclude", "-I"]);
+    command.arg(root.join("tests/artifacts")).arg(root.join("tests/device/programs").join(source));
+    succeed(command.args(["-x", "none"]).args(objects).args(["-pthread", "-ldl", "-o", "program"]));
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Compiles and runs a program on OpenCL with several compilers.
+fn run_on_opencl(flags: &[&str], source: &str, objects: &[&str], compilers: &[&[&str]]) {
+    let out = directory();
+    build(out.path(), "opencl", flags);
+    let variables = opencl();
+    for compiler in compilers {
+        compile(out.path(), compiler, source, objects);
+        if let Some(variables) = &variables {
+            let program = out.path().join("program");
+            succeed(Command::new(program).current_dir(out.path()).envs(variables.iter().cloned()));
+        }
+    }
+}
+
+#[test]
+fn a_class_runs_on_opencl_in_host_and_device_memory() {
+    run_on_opencl(
+        &[],
+        "layer.cc",
+        &["layer.o", "train.o"],
+        &[&["g++", "-std=c++17", "-O1"], &["clang++", "-std=c++20", "-O1", "-fno-exceptions", "-fno-rtti"]],
+    );
+}
+
+#[test]
+fn a_c_header_runs_on_opencl_in_host_and_device_memory() {
+    run_on_opencl(
+        &["--emit=obj,c-header"],
+        "layer.c",
+        &["layer.o", "train.o"],
+        &[&["gcc", "-std=c99", "-O1"], &["clang", "-std=c17"], &["g++", "-std=c++17", "-x", "c++"]],
+    );
+}
+
+#[test]
+fn the_test_and_the_benchmark_run_on_opencl() {
+    let out = directory();
+    build(out.path(), "opencl", &["--emit=obj,test,benchmark"]);
+    let variables = opencl();
+    for (source, flags) in
+        [("layer_test.c", &[][..]), ("train_test.c", &[]), ("layer_benchmark.c", &["--max_iters=3"])]
+    {
+        let object = format!("{}.o", &source[..5]);
+        let mut command = Command::new("gcc");
+        command.current_dir(out.path()).args(["-std=c99", "-O1"]).args(WARNINGS).args([source, &object]);
+        succeed(command.args(["-pthread", "-ldl", "-o", "program"]));
+        if let Some(variables) = &variables {
+            let mut program = Command::new(out.path().join("program"));
+            succeed(program.args(flags).current_dir(out.path()).envs(variables.iter().cloned()));
+        }
+    }
+}
+
+#[test]
+fn standalone_headers_of_several_programs_share_the_runtime() {
+    let out = directory();
+    build(out.path(), "opencl", &["--standalone-header"]);
+    assert!(!out.path().join("include").exists(), "the headers are inside");
+    compile(out.path(), &["g++", "-std=c++17"], "layer.cc", &["layer.o", "train.o"]);
+}
+
+#[test]
+fn a_rust_program_runs_on_opencl() {
+    let root = root();
+    let out = directory();
+    let package = root.join("tests/device/rust");
+    std::fs::create_dir(out.path().join("src")).expect("a directory");
+    for file in ["build.rs", "src/main.rs"] {
+        std::fs::copy(package.join(file), out.path().join(file)).expect("copied");
+    }
+    for file in ["layer.pbtxt", "layer.config.pbtxt"] {
+        std::fs::copy(root.join("tests/artifacts").join(file), out.path().join(file)).expect("copied");
+    }
+    let manifest = std::fs::read_to_string(package.join("Cargo.toml")).expect("readable");
+    let crates = root.join("crates");
+    let manifest = manifest.replace("../../../crates", crates.to_str().expect("a path in UTF-8"));
+    std::fs::write(out.path().join("Cargo.toml"), manifest).expect("writable");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(out.path()).args(["build", "--quiet", "--offline"]);
+    cargo.env("TFCOMPILE", env!("CARGO_BIN_EXE_tfcompile"));
+    cargo.env("CARGO_TARGET_DIR", out.path().join("target"));
+    // Variables set by the test runner's Cargo are meant for other packages.
+    for variable in ["RUSTFLAGS", "XLA_FLAGS", "TF_XLA_FLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        cargo.env_remove(variable);
+    }
+    succeed(&mut cargo);
+    if let Some(variables) = opencl() {
+        let mut program = Command::new(out.path().join("target/debug/on_device"));
+        let output = succeed(program.envs(variables));
+        // As in tests/artifacts/expect.h.
+        let y = "[[5.0, 0.0, 3.0], [0.0, 0.0, 0.0]]";
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(text, format!("inside {y}\noutside {y}\noutside {y}\n"));
+    }
+}
+
+#[test]
+fn a_missing_driver_is_an_error_of_the_run() {
+    let out = directory();
+    build(out.path(), "cuda", &[]);
+    compile(out.path(), &["g++", "-std=c++17"], "no_driver.cc", &["layer.o"]);
+    let program = out.path().join("program");
+    let output = succeed(Command::new(program).env("TFCOMPILE_CUDA_DRIVER", "libnowhere.so"));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("libnowhere.so") && text.contains("install the NVIDIA driver"), "{text}");
+}
+
+#[test]
+fn inspect_names_the_gpus() {
+    let out = directory();
+    build(out.path(), "cuda:sm_90a,sm_75", &[]);
+    let output = succeed(tfcompile(out.path()).args(["inspect", "layer.o"]));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("device     cuda: sm_75, sm_90a\n"), "{text}");
+    build(out.path(), "opencl", &[]);
+    let output = succeed(tfcompile(out.path()).args(["inspect", "layer.o"]));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("device     opencl\n"), "{text}");
+}
+
+#[test]
+fn unsuitable_flags_are_refused() {
+    let out = directory();
+    let layer = root().join("tests/artifacts/layer.pbtxt");
+    let config = root().join("tests/artifacts/layer.config.pbtxt");
+    for (flags, message) in [
+        (&["--target=cuda:sm_50"][..], "unknown GPU architecture 'sm_50'"),
+        (&["--target=cuda", "--freestanding"], "--freestanding"),
+        (&["--target=cuda", "--multiversion=v3"], "--multiversion=v3 selects processors"),
+        (&["--target=opencl", "--ptxas=ptxas"], "is for NVIDIA's GPUs"),
+        (&["--ptxas=ptxas"], "is for NVIDIA's GPUs"),
+        (&["--target=cuda", "--ptxas=/nowhere/ptxas"], "cannot start the assembler '/nowhere/ptxas'"),
+        (&["--target=cuda", "--autotune=file"], "--autotune measures on this machine's processor"),
+        (&["--target=x86-64", "--target-cpu=native"], "both select the machine"),
+        (&["--target=gpu"], "or a GPU: cuda, cuda:sm_80,sm_90a, opencl"),
+    ] {
+        let mut command = tfcompile(out.path());
+        command.arg("build").arg(&layer).arg("--config").arg(&config);
+        command.args(["-q", "-o", "."]).args(flags);
+        let text = refuse(&mut command, out.path());
+        assert!(text.contains(message), "{flags:?}: {text}");
+    }
+}
