@@ -12,6 +12,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, RelocMode, TargetMachine, TargetTriple};
 use nest::launch::DeviceProgram;
+use std::sync::{Mutex, PoisonError};
 use support::{Error, Id, Result};
 use target::{Architecture, Target};
 
@@ -56,12 +57,19 @@ pub fn kernel_symbol(number: usize, name: &str) -> String {
     format!("k{number}_{}", clean.collect::<String>())
 }
 
+/// Held while SPIR-V is generated: LLVM's SPIR-V back end shares state between contexts, and corrupts
+/// memory if threads use it at once.
+static SPIRV: Mutex<()> = Mutex::new(());
+
 /// Compiles the kernels of a program for a GPU.
 ///
 /// Errors: `invalid` for an architecture that LLVM does not know; `unsupported` for code that the
 /// back end refuses; `internal` for a program that the verifier rejects.
 pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) -> Result<DeviceImage> {
     nest::verify(&program.kernels)?;
+    let is_spirv = target.triple.as_str().starts_with("spirv");
+    // The lock protects no data of this program.
+    let _alone = is_spirv.then(|| SPIRV.lock().unwrap_or_else(PoisonError::into_inner));
     let machine = device_machine(target)?;
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);

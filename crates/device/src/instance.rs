@@ -98,7 +98,6 @@ impl Instance {
     #[expect(unsafe_code, reason = "addresses in a loaded object")]
     pub unsafe fn create(device: &Device, program: *const c_void, constants: *const c_void) -> Result<Self> {
         let mut error = ffi::Failure::new();
-        let _exclusive = device.kind().exclusive();
         // SAFETY: the device is open; the rest is required of the caller.
         let pointer =
             unsafe { ffi::tfcdev_instance_create(device.pointer(), program, constants, &mut error) };
@@ -119,7 +118,6 @@ impl Instance {
     /// Records every operation of later runs, or none.
     pub fn set_profiled(&mut self, is_profiled: bool) -> Result<()> {
         let mut error = ffi::Failure::new();
-        let _exclusive = self.device.kind().exclusive();
         let context: *mut Vec<Record> = &raw mut *self.records;
         let profiler = is_profiled.then_some(receive as ffi::Profiler);
         // SAFETY: the records live as long as the instance.
@@ -144,7 +142,6 @@ impl Instance {
     #[expect(unsafe_code, reason = "addresses on a device")]
     pub unsafe fn run(&mut self, arguments: &[u64], results: &[u64], sizes: &mut [i64]) -> Result<()> {
         let mut error = ffi::Failure::new();
-        let _exclusive = self.device.kind().exclusive();
         // SAFETY: required of the caller.
         let status = unsafe {
             ffi::tfcdev_instance_run(
@@ -199,7 +196,6 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let _exclusive = self.device.kind().exclusive();
         // SAFETY: the instance is alive, and the device is closed later.
         #[expect(unsafe_code, reason = "the C runtime")]
         unsafe {

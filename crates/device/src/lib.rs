@@ -16,7 +16,7 @@ pub use program::{LoadedProgram, Program};
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use support::{Code, Error, Result};
 
 /// The programming interface of a driver.
@@ -98,24 +98,8 @@ unsafe impl Send for Handle {}
 #[expect(unsafe_code, reason = "the C runtime is thread-safe")]
 unsafe impl Sync for Handle {}
 
-/// Calls of OpenCL's driver, one at a time: Intel's driver for processors corrupts its memory if
-/// threads load and run programs at once.
-static OPENCL: Mutex<()> = Mutex::new(());
-
-impl Kind {
-    /// Excludes other calls of the driver, if it needs that.
-    pub(crate) fn exclusive(self) -> Option<MutexGuard<'static, ()>> {
-        match self {
-            Self::Cuda => None,
-            // The lock protects no data of this program.
-            Self::OpenCl => Some(OPENCL.lock().unwrap_or_else(PoisonError::into_inner)),
-        }
-    }
-}
-
 impl Drop for Handle {
     fn drop(&mut self) {
-        let _exclusive = self.kind.exclusive();
         // SAFETY: the device is open, and nothing uses it any more.
         #[expect(unsafe_code, reason = "the C runtime")]
         unsafe {
@@ -130,7 +114,6 @@ impl Drop for Handle {
 pub fn count(kind: Kind) -> Result<usize> {
     let mut error = ffi::Failure::new();
     let mut count = 0;
-    let _exclusive = kind.exclusive();
     // SAFETY: both addresses are valid during the call.
     #[expect(unsafe_code, reason = "the C runtime")]
     let status = unsafe { ffi::tfcdev_count(kind.number(), &mut count, &mut error) };
@@ -152,7 +135,6 @@ impl Device {
             staging_bytes: 0,
         };
         let mut error = ffi::Failure::new();
-        let _exclusive = options.kind.exclusive();
         // SAFETY: both addresses are valid during the call.
         #[expect(unsafe_code, reason = "the C runtime")]
         let pointer = unsafe { ffi::tfcdev_open(&raw, &mut error) };

@@ -18,7 +18,6 @@ impl Memory {
     /// Errors: `invalid` with code `Device` if there is too little memory.
     pub fn uninitialized(device: &Device, len: usize) -> Result<Self> {
         let (mut address, mut error) = (0, ffi::Failure::new());
-        let _exclusive = device.kind().exclusive();
         // SAFETY: the device is open, and the addresses are valid during the call.
         #[expect(unsafe_code, reason = "the C runtime")]
         let status =
@@ -29,7 +28,6 @@ impl Memory {
     /// Copies bytes of the host to the device.
     pub fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
         let memory = Self::uninitialized(device, bytes.len())?;
-        let exclusive = device.kind().exclusive();
         let mut error = ffi::Failure::new();
         // SAFETY: both blocks have the same length, and the call returns when the copy is done.
         #[expect(unsafe_code, reason = "the C runtime")]
@@ -42,14 +40,12 @@ impl Memory {
                 &mut error,
             )
         };
-        drop(exclusive);
         if status == 0 { Ok(memory) } else { Err(failed(&error)) }
     }
 
     /// Copies the memory to the host. Panics if the lengths differ.
     pub fn copy_out(&self, bytes: &mut [u8]) -> Result<()> {
         assert_eq!(bytes.len(), self.len, "lengths of a copy");
-        let _exclusive = self.device.kind().exclusive();
         let mut error = ffi::Failure::new();
         // SAFETY: both blocks have the same length, and the call returns when the copy is done.
         #[expect(unsafe_code, reason = "the C runtime")]
@@ -68,7 +64,6 @@ impl Memory {
     /// Copies the memory to new memory on the same device.
     pub fn duplicate(&self) -> Result<Self> {
         let copy = Self::uninitialized(&self.device, self.len)?;
-        let exclusive = self.device.kind().exclusive();
         let mut error = ffi::Failure::new();
         // SAFETY: both blocks have the same length, and the call returns when the copy is done.
         #[expect(unsafe_code, reason = "the C runtime")]
@@ -81,7 +76,6 @@ impl Memory {
                 &mut error,
             )
         };
-        drop(exclusive);
         if status == 0 { Ok(copy) } else { Err(failed(&error)) }
     }
 
@@ -108,7 +102,6 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let _exclusive = self.device.kind().exclusive();
         // SAFETY: the device is open, and runs that use the memory have ended.
         #[expect(unsafe_code, reason = "the C runtime")]
         unsafe {
