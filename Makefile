@@ -192,6 +192,15 @@ wheel: ## build the Python package, with LLVM linked statically: target/wheels
 test-python: setup-test ## test the Python package, and compare it with TensorFlow and JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
 
+.PHONY: test-gpu-sessions
+test-gpu-sessions: build ## run sessions on an OpenCL device for processors: placement, the fourteen training steps, mnist
+	@eval "$$(scripts/setup_gpu.sh opencl)" && export OCL_ICD_VENDORS LD_LIBRARY_PATH TFCOMPILE_DEVICE_DRIVER=opencl && \
+	cargo test -p session --test main gpu && \
+	TFCOMPILE_DEVICE=/device:GPU:0 TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" \
+		cargo test -p session --test batches --test experiments -- --nocapture && \
+	DEVICE=GPU:0 STEPS=$(or $(STEPS),20) examples/experiments/run.sh && \
+	DEVICE=XLA_GPU:0 TENSORFLOW=off OUT=target/mnist_gpu STEPS=$(or $(STEPS),200) examples/mnist_softmax/run.sh
+
 .PHONY: test-sessions
 test-sessions: ## run the fourteen training steps in sessions: node by node, clustered, as one cluster, with changing batches (EXPERIMENTS="fc ...")
 	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture

@@ -2,6 +2,8 @@
 # The study: compiles each experiment from its graph, links a program around it, and trains it.
 #   examples/experiments/run.sh [NAME...]
 # TOOL=FILE: another tfcompile. STEPS=N: number of steps.
+# DEVICE=XLA_GPU:0: instead trains each graph in a session on this device, and compares the losses with
+# those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL).
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -14,6 +16,22 @@ mkdir -p $out
   conv_fc conv_fc_adam conv_fc_batchnorm conv_fc_batchnorm_adam conv_fc_batchnorm_notrain \
   dynamic_rnn keras_rnn rnn_seq_length
 
+if [ -n "${DEVICE:-}" ]; then
+  failed=0
+  for name in "$@"; do
+    train() { # train FLAG...: prints the loss of each step
+      "$tool" run "$example/$name.pb" --fetch loss --jit on --random 1 --steps "$steps" --quiet "$@" |
+        sed -n 's/^step [0-9]*  loss:0: //p'
+    }
+    train --device "${DEVICE/GPU/CPU}" >"$out/$name.host" && train --device "$DEVICE" >"$out/$name.device" &&
+      paste "$out/$name.host" "$out/$name.device" | awk -v name="$name" -v device="$DEVICE" '
+        { off = $1 - $2; if (off < 0) off = -off; if (off > most) most = off }
+        !($1 == $1 + 0 && $2 == $2 + 0) || off > 1e-4 * ($1 > 1 ? $1 : 1) { wrong = 1 }
+        END { printf "%-26s %d steps on %s: losses at most %.1e from those on the host\n", name, NR, device, most
+              exit wrong || NR == 0 }' || { echo "$name: fails on $DEVICE" >&2; failed=1; }
+  done
+  exit $failed
+fi
 $tool headers -o $out/include
 printf '%-26s %10s %12s %10s %9s %9s\n' experiment 'compile ms' 'object bytes' 'ns/step' 'first' 'last loss'
 failed=0

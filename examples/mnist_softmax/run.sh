@@ -3,7 +3,7 @@
 # timelines with pictures, and speed compared with TensorFlow.
 #   examples/mnist_softmax/run.sh
 # MNIST=DIR: the four files of MNIST instead of the included digits. STEPS=N, ROUNDS=N: training
-# steps and timing rounds. TENSORFLOW=off: needs no Python packages. TOOL=FILE: another tfcompile.
+# steps and timing rounds. DEVICE=XLA_GPU:0 trains on a GPU (TFCOMPILE_DEVICE_DRIVER=opencl for one of OpenCL). TENSORFLOW=off: needs no Python packages. TOOL=FILE: another tfcompile.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -15,6 +15,8 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
 data=${MNIST:-}
+device=()
+[ -z "${DEVICE:-}" ] || device=(--device "$DEVICE")
 rows=()
 losses=()
 if [ -z "$data" ]; then
@@ -27,7 +29,7 @@ fi
 run() { # run COMMAND LEVEL OPTION...: a command on the training step
   local command=$1 level=$2
   shift 2
-  "$tool" "$command" $example/train.pbtxt --fetch loss --batch 100 --jit "$level" --mnist "$data" "${rows[@]}" "$@"
+  "$tool" "$command" $example/train.pbtxt --fetch loss --batch 100 --jit "$level" --mnist "$data" "${rows[@]}" "${device[@]}" "$@"
 }
 for level in off on; do
   run run $level --steps "$steps" --timeline "$out/$level.json" > "$out/$level.txt"

@@ -57,6 +57,7 @@ fn run() -> Result<()> {
         xla_flags: std::env::var("XLA_FLAGS").ok(),
         tf_xla_flags: std::env::var("TF_XLA_FLAGS").ok(),
         dump_graph_prefix: std::env::var("TF_DUMP_GRAPH_PREFIX").ok(),
+        device_driver: std::env::var("TFCOMPILE_DEVICE_DRIVER").ok(),
         vlog_level: std::env::var("TF_CPP_MIN_VLOG_LEVEL").ok(),
     };
     let (words, xla) =

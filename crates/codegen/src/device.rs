@@ -64,16 +64,19 @@ pub fn kernel_symbol(number: usize, name: &str) -> String {
     format!("k{number}_{}", clean.collect::<String>())
 }
 
+/// Held while SPIR-V is generated: LLVM's SPIR-V back end shares state between contexts, and corrupts
+/// memory if threads use it at once.
+static SPIRV: Mutex<()> = Mutex::new(());
+
 /// Compiles the kernels of a program for a GPU.
 ///
 /// Errors: `invalid` for an architecture that LLVM does not know; `unsupported` for code that the
 /// back end refuses; `internal` for a program that the verifier rejects.
 pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) -> Result<DeviceImage> {
     nest::verify(&program.kernels)?;
-    // LLVM's back end for SPIR-V has static state, so one thread uses it at a time.
-    static SPIRV: Mutex<()> = Mutex::new(());
     let is_spirv = target.triple.architecture == Architecture::Spirv64;
-    let _guard = is_spirv.then(|| SPIRV.lock().unwrap_or_else(PoisonError::into_inner));
+    // The lock protects no data of this program.
+    let _alone = is_spirv.then(|| SPIRV.lock().unwrap_or_else(PoisonError::into_inner));
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
     let options = CodegenOptions::new("device");

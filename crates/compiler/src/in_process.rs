@@ -54,6 +54,12 @@ impl Loadable {
         let code = jit::Executable::load(&object, ENTRY_POINT, interface, memory, Some(constants))?;
         Ok(Executable { code, counters })
     }
+
+    /// Loads code for devices, to run on this one.
+    pub fn load_on(self, device: jit::Device) -> Result<Executable> {
+        let Executable { code, counters } = self.load()?;
+        Ok(Executable { code: code.on_device(device), counters })
+    }
 }
 
 impl Executable {

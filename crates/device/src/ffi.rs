@@ -106,6 +106,18 @@ pub(crate) struct RawRecord {
     pub(crate) end_ns: u64,
 }
 
+/// `struct tfcdev_kernel`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct KernelFacts {
+    pub(crate) threads: u32,
+    pub(crate) registers: u32,
+    pub(crate) workgroup_bytes: u32,
+    pub(crate) local_bytes: u32,
+    pub(crate) active_workgroups: u32,
+    pub(crate) max_threads: u32,
+}
+
 /// `tfcompile_device_profiler`.
 pub(crate) type Profiler = unsafe extern "C" fn(*mut c_void, *const RawRecord);
 
@@ -129,6 +141,49 @@ unsafe extern "C" {
         error: *mut Failure,
     ) -> c_int;
     pub(crate) fn tfcdev_instance_status(instance: *const Instance) -> c_int;
+    pub(crate) fn tfcdev_alloc(
+        device: *mut Device,
+        bytes: u64,
+        address: *mut u64,
+        error: *mut Failure,
+    ) -> c_int;
+    pub(crate) fn tfcdev_free(device: *mut Device, address: u64) -> c_int;
+    pub(crate) fn tfcdev_copy_in(
+        device: *mut Device,
+        to: u64,
+        from: *const c_void,
+        bytes: u64,
+        error: *mut Failure,
+    ) -> c_int;
+    pub(crate) fn tfcdev_copy_out(
+        device: *mut Device,
+        to: *mut c_void,
+        from: u64,
+        bytes: u64,
+        error: *mut Failure,
+    ) -> c_int;
+    pub(crate) fn tfcdev_copy(
+        device: *mut Device,
+        to: u64,
+        from: u64,
+        bytes: u64,
+        error: *mut Failure,
+    ) -> c_int;
+    pub(crate) fn tfcdev_instance_run(
+        device: *mut Device,
+        instance: *mut Instance,
+        arguments: *const u64,
+        results: *const u64,
+        sizes: *mut i64,
+        size_count: u32,
+        error: *mut Failure,
+    ) -> c_int;
+    pub(crate) fn tfcdev_instance_kernel(
+        device: *mut Device,
+        instance: *mut Instance,
+        index: u32,
+        facts: *mut KernelFacts,
+    );
 }
 
 /// Returns the text in a buffer that ends with a 0.

@@ -3,7 +3,7 @@
 use crate::{Device, failed, ffi};
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// A program on a device. It owns the buffers of its arguments, results, and temporaries there.
 #[derive(Debug)]
@@ -18,6 +18,9 @@ pub struct Instance {
 // SAFETY: an instance may move to another thread; it is used by one thread at a time.
 #[expect(unsafe_code, reason = "the C runtime allows it")]
 unsafe impl Send for Instance {}
+
+/// Status of a run in which a check of the program failed.
+const CHECK_FAILED: c_int = 11;
 
 /// What a device did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub enum Operation {
 pub struct Record {
     /// What the device did.
     pub operation: Operation,
+    /// Number of the kernel in its program; 0 for other operations.
+    pub kernel: u32,
     /// Symbol of the kernel, or name of the operation.
     pub name: String,
     /// The HLO instruction and node that the kernel computes.
@@ -53,6 +58,31 @@ pub struct Record {
     pub start: u64,
     /// End, likewise.
     pub end: u64,
+}
+
+/// Resources of a kernel, from the driver. Zero where the driver does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelFacts {
+    /// Threads of a workgroup.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Bytes of a thread's own memory: spilled registers and arrays.
+    pub local_bytes: u32,
+    /// Workgroups that a multiprocessor runs at once.
+    pub active_workgroups: u32,
+    /// Threads that a multiprocessor can run at once.
+    pub max_threads: u32,
+}
+
+impl KernelFacts {
+    /// Part of a multiprocessor's threads that the kernel can occupy, if the driver tells.
+    pub fn occupancy(&self) -> Option<f64> {
+        let active = f64::from(self.active_workgroups) * f64::from(self.threads);
+        (active > 0.0 && self.max_threads > 0).then(|| active / f64::from(self.max_threads))
+    }
 }
 
 impl Instance {
@@ -98,6 +128,57 @@ impl Instance {
         if status == 0 { Ok(()) } else { Err(failed(&error)) }
     }
 
+    /// Runs the program on device memory and waits for it. `sizes` receives the true sizes of bounded
+    /// dimensions.
+    ///
+    /// # Errors
+    /// `invalid` with code `Device` for failures of the driver, and with code `FailedRun` for failed
+    /// checks of the program.
+    ///
+    /// # Safety
+    /// There is one address for each argument and one for each result, of memory on this device with
+    /// at least the program's sizes. The address of a result that shares an argument's memory is
+    /// ignored. Written memory is used by nothing else meanwhile. `sizes` has the program's length.
+    #[expect(unsafe_code, reason = "addresses on a device")]
+    pub unsafe fn run(&mut self, arguments: &[u64], results: &[u64], sizes: &mut [i64]) -> Result<()> {
+        let mut error = ffi::Failure::new();
+        // SAFETY: required of the caller.
+        let status = unsafe {
+            ffi::tfcdev_instance_run(
+                self.device.pointer(),
+                self.pointer.as_ptr(),
+                arguments.as_ptr(),
+                results.as_ptr(),
+                sizes.as_mut_ptr(),
+                sizes.len() as u32,
+                &mut error,
+            )
+        };
+        match status {
+            0 => Ok(()),
+            CHECK_FAILED => Err(Error::invalid(ffi::text(&error.text)).coded(Code::FailedRun)),
+            _ => Err(failed(&error)),
+        }
+    }
+
+    /// Resources of a kernel of the program.
+    pub fn kernel_facts(&mut self, kernel: u32) -> KernelFacts {
+        let mut facts = ffi::KernelFacts::default();
+        // SAFETY: the instance is alive, and the address is valid during the call.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        unsafe {
+            ffi::tfcdev_instance_kernel(self.device.pointer(), self.pointer.as_ptr(), kernel, &mut facts);
+        }
+        KernelFacts {
+            threads: facts.threads,
+            registers: facts.registers,
+            workgroup_bytes: facts.workgroup_bytes,
+            local_bytes: facts.local_bytes,
+            active_workgroups: facts.active_workgroups,
+            max_threads: facts.max_threads,
+        }
+    }
+
     /// Takes the records of the runs since the last call.
     pub fn take_records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
@@ -106,7 +187,6 @@ impl Instance {
     /// True if the last run failed because of the device or its driver, not because of a check of
     /// the program.
     pub fn has_driver_error(&self) -> bool {
-        const CHECK_FAILED: c_int = 11;
         // SAFETY: the instance is alive.
         #[expect(unsafe_code, reason = "the C runtime")]
         let status = unsafe { ffi::tfcdev_instance_status(self.pointer.as_ptr()) };
@@ -141,6 +221,7 @@ unsafe extern "C" fn receive(context: *mut c_void, record: *const ffi::RawRecord
         };
         records.push(Record {
             operation,
+            kernel: raw.kernel,
             name: ffi::text_at(raw.name),
             label: ffi::text_at(raw.label),
             bytes: raw.bytes,
@@ -154,5 +235,5 @@ unsafe extern "C" fn receive(context: *mut c_void, record: *const ffi::RawRecord
 
 /// Converts the error of a run whose message is the runtime's.
 pub fn run_error(message: String) -> Error {
-    Error::invalid(message).coded(support::Code::Device)
+    Error::invalid(message).coded(Code::Device)
 }

@@ -6,10 +6,12 @@
 #[expect(unsafe_code, reason = "the C runtime")]
 mod ffi;
 mod instance;
+mod memory;
 mod program;
 
 pub use ffi::Statistics;
-pub use instance::{Instance, Operation, Record, run_error};
+pub use instance::{Instance, KernelFacts, Operation, Record, run_error};
+pub use memory::Memory;
 pub use program::{LoadedProgram, Program};
 
 use std::ffi::c_int;
@@ -143,6 +145,11 @@ impl Device {
     /// The driver.
     pub fn kind(&self) -> Kind {
         self.0.kind
+    }
+
+    /// True if both are the same device.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.pointer == other.0.pointer
     }
 
     /// Properties of the device.

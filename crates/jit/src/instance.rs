@@ -9,6 +9,7 @@ use hlo::{Argument, Interface, Output};
 use shape::ArrayShape;
 use support::{Code, Error, Result};
 
+use crate::device_call::DeviceInstances;
 use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
 use tfcompile_runtime::{ParallelFor, parallel_for};
 
@@ -36,6 +37,9 @@ pub(crate) fn alignment(argument: &Argument) -> usize {
 
 /// A loaded object.
 pub struct Executable {
+    /// Instances for [`Executable::run_on_device`]. They refer to the object and the constants, so
+    /// they are dropped first.
+    pub(crate) device_instances: DeviceInstances,
     object: LoadedObject,
     interface: Interface,
     memory: Memory,
@@ -91,6 +95,7 @@ impl Executable {
             }
         }
         Ok(Self {
+            device_instances: DeviceInstances::default(),
             object: LoadedObject::load(object, entry_point)?,
             interface,
             memory,

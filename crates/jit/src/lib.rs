@@ -6,14 +6,16 @@
 
 mod aligned;
 mod call;
+mod device_call;
 mod instance;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use call::{Call, Operand};
 pub use device::{
-    Device, Instance as DeviceInstance, Kind as DeviceKind, Operation as DeviceOperation,
-    Options as DeviceOptions, Record as DeviceRecord,
+    Device, Instance as DeviceInstance, Kind as DeviceKind, KernelFacts, Memory as DeviceMemory,
+    Operation as DeviceOperation, Options as DeviceOptions, Record as DeviceRecord, count as device_count,
 };
+pub use device_call::{DeviceCall, DeviceOperand, DeviceTrace};
 pub use instance::{Constants, Executable, Instance, Memory};
 pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
 

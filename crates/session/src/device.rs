@@ -2,8 +2,9 @@
 //! supporting another kind of machine means implementing that trait.
 
 use crate::buffer::Buffer;
+use crate::gpu::Gpu;
 use crate::value::{Tensor, Value};
-use compiler::{BackOptions, Compiled, Loadable, NoObserver};
+use compiler::{BackOptions, Compiled, Executable, Loadable, NoObserver};
 use hlo::Module;
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub trait Device: Send + Sync + fmt::Debug {
 
     /// True if the device runs only nodes that can be compiled.
     fn must_compile(&self) -> bool;
+
+    /// True if clusters on the device are compiled for every shape, never run node by node.
+    fn always_compiles(&self) -> bool;
 
     /// Allocates uninitialized memory.
     fn allocate(&self, bytes: usize) -> Result<Buffer>;
@@ -36,7 +40,10 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// includes the compiled module and the counters.
     fn compile_counting(&self, module: Module, options: &BackOptions) -> Result<Compiled>;
 
-    /// Runs code on the device's memory.
+    /// Loads compiled code.
+    fn load(&self, code: Loadable) -> Result<Executable>;
+
+    /// Runs code on the host's memory.
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()>;
 }
 
@@ -89,6 +96,10 @@ impl Device for Cpu {
         self.is_xla
     }
 
+    fn always_compiles(&self) -> bool {
+        self.is_xla
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Buffer> {
         Buffer::uninitialized(bytes)
     }
@@ -109,14 +120,127 @@ impl Device for Cpu {
         compiler::compile_module(module, options, &mut NoObserver)
     }
 
+    fn load(&self, code: Loadable) -> Result<Executable> {
+        code.load()
+    }
+
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()> {
         code.run(call)
     }
 }
 
+/// A GPU under one of its two names: `GPU`, or `XLA_GPU`, where every node is clustered.
+#[derive(Debug)]
+pub(crate) struct GpuDevice {
+    name: String,
+    is_xla: bool,
+    gpu: Arc<Gpu>,
+}
+
+impl GpuDevice {
+    fn new(gpu: &Arc<Gpu>, is_xla: bool) -> Self {
+        let kind = if is_xla { "XLA_GPU" } else { "GPU" };
+        Self { name: format!("{PREFIX}{kind}:{}", gpu.number()), is_xla, gpu: gpu.clone() }
+    }
+}
+
+impl Device for GpuDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &str {
+        if self.is_xla { "XLA_GPU" } else { "GPU" }
+    }
+
+    fn must_compile(&self) -> bool {
+        true
+    }
+
+    fn always_compiles(&self) -> bool {
+        self.is_xla
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        Buffer::uninitialized(bytes)
+    }
+
+    /// Returns the tensor itself: kernels copy their operands when they need them, and host ops
+    /// placed on the GPU never do.
+    fn copy_in(&self, tensor: &Tensor) -> Result<Tensor> {
+        Ok(tensor.clone())
+    }
+
+    fn copy_out(&self, tensor: &Tensor) -> Result<Tensor> {
+        tensor.on_host()?;
+        Ok(tensor.clone())
+    }
+
+    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable> {
+        let target = compiler::device_target(self.gpu.device()?)?;
+        compiler::compile_loadable(module, &BackOptions { devices: vec![target], ..options.clone() })
+    }
+
+    fn compile_counting(&self, _: Module, _: &BackOptions) -> Result<Compiled> {
+        Err(Error::internal("a GPU's code has no counters"))
+    }
+
+    fn load(&self, code: Loadable) -> Result<Executable> {
+        code.load_on(self.gpu.device()?.clone())
+    }
+
+    fn launch(&self, _: &jit::Executable, _: &mut jit::Call<'_, '_>) -> Result<()> {
+        Err(Error::internal("a GPU's code runs on the GPU's memory"))
+    }
+}
+
+/// A device and, if it is one, its GPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) gpu: Option<Arc<Gpu>>,
+}
+
+impl std::ops::Deref for Place {
+    type Target = dyn Device;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.device
+    }
+}
+
+impl Place {
+    /// True if both have the same memory and run the same code.
+    fn is_same_memory(&self, other: &Self) -> bool {
+        match (&self.gpu, &other.gpu) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Identifies the code of kernels: kernels for one cannot run on another.
+    pub(crate) fn code_key(&self) -> String {
+        match &self.gpu {
+            Some(gpu) => format!("GPU {}", gpu.number()),
+            None => self.device.kind().to_owned(),
+        }
+    }
+
+    /// True if [`Self::code_key`] is this one. Cheaper than creating it.
+    pub(crate) fn has_code_key(&self, key: &str) -> bool {
+        match &self.gpu {
+            Some(gpu) => {
+                key.strip_prefix("GPU ").is_some_and(|number| number.parse() == Ok(gpu.number()))
+            }
+            None => self.device.kind() == key,
+        }
+    }
+}
+
 /// Transfers a value from one device to another.
-pub(crate) fn transfer(value: &Value, from: &dyn Device, to: &dyn Device) -> Result<Value> {
+pub(crate) fn transfer(value: &Value, from: &Place, to: &Place) -> Result<Value> {
     match value {
+        _ if from.is_same_memory(to) => Ok(value.clone()),
         Value::Tensor(tensor) => Ok(to.copy_in(&from.copy_out(tensor)?)?.into()),
         // Handles stay unchanged: placement puts the user of a handle on the device of its target.
         Value::Resource(_) | Value::Reference(_) => Ok(value.clone()),
@@ -130,8 +254,12 @@ pub(crate) fn transfer(value: &Value, from: &dyn Device, to: &dyn Device) -> Res
     }
 }
 
-/// Creates the devices of a session: `cpus` host devices and one `XLA_CPU`.
-pub(crate) fn all(cpus: usize) -> IdVec<DeviceId, Arc<dyn Device>> {
-    let cpus = (0..cpus.max(1)).map(|number| Arc::new(Cpu::new(number, false)) as Arc<dyn Device>);
-    cpus.chain([Arc::new(Cpu::new(0, true)) as Arc<dyn Device>]).collect()
+/// Creates the devices of a session: `cpus` host devices, one `XLA_CPU`, and two for each GPU.
+pub(crate) fn all(cpus: usize, gpus: &[Arc<Gpu>]) -> IdVec<DeviceId, Place> {
+    let on_host = |device| Place { device: Arc::new(device), gpu: None };
+    let cpus = (0..cpus.max(1)).map(|number| on_host(Cpu::new(number, false)));
+    let gpus = gpus.iter().flat_map(|gpu| {
+        [false, true].map(|is_xla| Place { device: Arc::new(GpuDevice::new(gpu, is_xla)), gpu: Some(gpu.clone()) })
+    });
+    cpus.chain([on_host(Cpu::new(0, true))]).chain(gpus).collect()
 }

@@ -176,11 +176,14 @@ impl Run {
     fn execute_recorded(&self, node: &PlanNode, workspace: &mut Workspace) -> Result<()> {
         let Some(recorder) = &self.recorder else { return self.execute(node, workspace) };
         let begin = recorder.now();
-        self.execute(node, workspace)?;
+        crate::gpu::start_recording();
+        let result = self.execute(node, workspace);
+        let copies = crate::gpu::recorded_copies();
+        result?;
         let end = recorder.now();
         let device = self.engine.shared.devices[node.device].name();
         let inputs = self.plan.input_names(node);
-        recorder.ran(&node.node, inputs, device, Span { begin, end }, &workspace.outputs);
+        recorder.ran(&node.node, inputs, device, Span { begin, end }, &workspace.outputs, copies);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod background;
 mod cache;
 mod cluster;
 mod constants;
+mod gpu_launch;
 mod launch;
 mod one_node;
 
@@ -15,7 +16,7 @@ pub(crate) use background::Background;
 pub(crate) use cache::Kernels;
 
 use crate::context::Context;
-use crate::device::Device;
+use crate::device::Place;
 use crate::lock::lock;
 use crate::op_kind::must_compile;
 use crate::recorder::Recorder;
@@ -55,6 +56,8 @@ pub(crate) struct Site {
 /// A kernel and the operands that it was compiled for.
 #[derive(Debug)]
 struct Binding {
+    /// Identifies the code of the device; see [`Place::code_key`].
+    code_key: String,
     operands: Vec<Operand>,
     kernel: Arc<Kernel>,
 }
@@ -138,6 +141,7 @@ impl Site {
                 return Err(Error::invalid(format!("input {k}: expected an array, got {}", input.kind())));
             };
             Ok(if constants.contains(&k) {
+                tensor.on_host()?;
                 Operand::Constant(tensor.clone())
             } else {
                 Operand::Array(tensor.shared_shape().clone())
@@ -155,10 +159,10 @@ impl Site {
         launcher: &Launcher<'_>,
     ) -> Result<Arc<Binding>> {
         let last = lock(&self.last).clone();
-        if let Some(last) = last.filter(|binding| binding.fits(cx.inputs, locked)) {
+        let device = &cx.shared.devices[cx.device];
+        if let Some(last) = last.filter(|binding| binding.fits(device, cx.inputs, locked)) {
             return Ok(last);
         }
-        let device = &*cx.shared.devices[cx.device];
         self.find(cx.inputs, locked, launcher.kernels, launcher.library, device)
     }
 
@@ -169,7 +173,7 @@ impl Site {
         locked: &dyn Shapes,
         kernels: &Kernels,
         library: &FunctionLibrary,
-        device: &dyn Device,
+        device: &Place,
     ) -> Result<Arc<Binding>> {
         let mut first_error = None;
         let (kernel, operands) = loop {
@@ -198,7 +202,7 @@ impl Site {
                 }
             }
         };
-        let binding = Arc::new(Binding { operands, kernel });
+        let binding = Arc::new(Binding { code_key: device.code_key(), operands, kernel });
         self.is_expensive.store(binding.kernel.is_expensive, Ordering::Relaxed);
         *lock(&self.last) = Some(binding.clone());
         Ok(binding)
@@ -240,10 +244,11 @@ impl Site {
 }
 
 impl Binding {
-    /// True if the kernel can run these inputs.
-    fn fits(&self, inputs: &[Value], locked: &dyn Shapes) -> bool {
+    /// True if the kernel can run these inputs on a device.
+    fn fits(&self, device: &Place, inputs: &[Value], locked: &dyn Shapes) -> bool {
         let same = |a: &Arc<ArrayShape>, b: &Arc<ArrayShape>| Arc::ptr_eq(a, b) || a == b;
         self.operands.len() == inputs.len()
+            && device.has_code_key(&self.code_key)
             && self.operands.iter().zip(inputs).all(|(operand, input)| match (operand, input) {
                 (Operand::Array(shape), Value::Tensor(tensor)) => same(shape, tensor.shared_shape()),
                 (Operand::Constant(value), Value::Tensor(tensor)) => {

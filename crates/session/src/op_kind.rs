@@ -29,3 +29,23 @@ pub(crate) fn is_next_iteration(node: &tf::Node) -> bool {
 pub(crate) fn is_merge(node: &tf::Node) -> bool {
     matches!(node.op.as_str(), "Merge" | "RefMerge")
 }
+
+/// True if the host's function of an op only passes its operands on or looks at their shapes, so
+/// that they can stay on a GPU.
+pub(crate) fn keeps_operands(op: &str) -> bool {
+    const OPS: &[&str] = &[
+        "Assign",
+        "AssignVariableOp",
+        "IsVariableInitialized",
+        "Rank",
+        "ReadVariableOp",
+        "Shape",
+        "ShapeN",
+        "Size",
+        "StackPush",
+        "StackPushV2",
+        "TensorArrayWriteV3",
+        "VarIsInitializedOp",
+    ];
+    OPS.contains(&op)
+}

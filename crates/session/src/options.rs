@@ -67,6 +67,12 @@ pub struct Options {
     pub allow_soft_placement: bool,
     /// Number of CPU devices that the host provides.
     pub cpu_devices: usize,
+    /// GPUs, and how their memory is used.
+    pub gpu: crate::gpu::GpuOptions,
+    /// Device of nodes that request none and can run there, such as `XLA_GPU:0`.
+    pub default_device: Option<String>,
+    /// Lists the device of each node in [`Options::output`] (`log_device_placement`).
+    pub logs_placement: bool,
     /// Options for the code of kernels.
     pub plan: compiler::PlanOptions,
     /// Cache that preserves generated code across sessions.
@@ -93,6 +99,9 @@ impl Default for Options {
             step_timeout: None,
             allow_soft_placement: false,
             cpu_devices: 1,
+            gpu: crate::gpu::GpuOptions::default(),
+            default_device: None,
+            logs_placement: false,
             plan: compiler::PlanOptions::default(),
             cache: None,
             rewrite: None,
@@ -113,6 +122,8 @@ impl std::fmt::Debug for Options {
             .field("step_timeout", &self.step_timeout)
             .field("allow_soft_placement", &self.allow_soft_placement)
             .field("cpu_devices", &self.cpu_devices)
+            .field("gpu", &self.gpu)
+            .field("default_device", &self.default_device)
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,28 @@
 //! Selects the device of each node: the one it requests, colocated with the variables that it reads
 //! and writes.
 
-use crate::device::{Device, DeviceId, HOST};
+use crate::device::{Device, DeviceId, HOST, Place};
 use crate::ops;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, IdVec, Result};
 use tf::proto::GraphDef;
 use tf::{DataType, Graph, Node, NodeId};
 
-type Devices = IdVec<DeviceId, Arc<dyn Device>>;
+type Devices = IdVec<DeviceId, Place>;
 
 /// First node of a group of nodes that must share a device.
 type GroupId = NodeId;
+
+/// Rules of placement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules<'r> {
+    /// Nodes that cannot run on their device run on the host.
+    pub(crate) is_soft: bool,
+    /// Device of nodes that request none, if they can run there.
+    pub(crate) default: Option<&'r str>,
+    /// Reason why there is no GPU.
+    pub(crate) no_gpu: Option<&'r str>,
+}
 
 /// The devices of a graph's nodes.
 pub(crate) struct Placement {
@@ -60,7 +70,13 @@ impl Request {
 
 impl Placement {
     /// Places the nodes of a pruned graph.
-    pub(crate) fn new(original: &GraphDef, graph: &Graph, devices: &Devices, soft: bool) -> Result<Self> {
+    pub(crate) fn new(
+        original: &GraphDef,
+        graph: &Graph,
+        devices: &Devices,
+        rules: Rules<'_>,
+    ) -> Result<Self> {
+        let soft = rules.is_soft;
         let requests: BTreeMap<&str, &str> = original
             .node
             .iter()
@@ -76,7 +92,7 @@ impl Placement {
             let device = match device {
                 Some(device) => device,
                 None if soft => HOST,
-                None => return Err(no_device(node, text, &request, devices)),
+                None => return Err(no_device(node, text, &request, devices, rules.no_gpu)),
             };
             let group = groups[id];
             match assignments.get(&group) {
@@ -96,9 +112,33 @@ impl Placement {
                 }
             }
         }
+        let default = match rules.default {
+            Some(text) => Some(default_device(text, devices, rules)?),
+            None => None,
+        };
+        // Groups with a node that cannot run on the group's device.
+        let mut stuck: BTreeSet<GroupId> = BTreeSet::new();
+        for (id, node) in graph.nodes.iter() {
+            let group = groups[id];
+            let device = match assignments.get(&group) {
+                Some((device, _)) if soft => Some(*device),
+                Some(_) => None,
+                None => default,
+            };
+            if device.is_some_and(|device| can_run(node, &*devices[device]).is_some()) {
+                stuck.insert(group);
+            }
+        }
         let mut by_name = BTreeMap::new();
         for (id, node) in graph.nodes.iter() {
-            let device = assignments.get(&groups[id]).map_or(HOST, |(device, _)| *device);
+            let group = groups[id];
+            let device = match assignments.get(&group) {
+                _ if stuck.contains(&group) => HOST,
+                Some((device, _)) => *device,
+                // The caller's arrays are on the host.
+                None if matches!(node.op.as_str(), "_Arg" | tf::RETVAL) => HOST,
+                None => default.unwrap_or(HOST),
+            };
             if let Some(reason) = can_run(node, &*devices[device]) {
                 return Err(Error::invalid(format!(
                     "Cannot assign a device for operation {}: op {} cannot run on {}, which compiles every node: \
@@ -111,6 +151,26 @@ impl Placement {
             by_name.insert(node.name.clone(), device);
         }
         Ok(Self { by_name })
+    }
+
+    /// Names the device of each node in a graph, for passes that work on the graph.
+    pub(crate) fn write(&self, graph: &mut GraphDef, devices: &Devices) {
+        for node in &mut graph.node {
+            if let Some(&device) = self.by_name.get(&node.name)
+                && device != HOST
+            {
+                devices[device].name().clone_into(&mut node.device);
+            }
+        }
+    }
+
+    /// Lists nodes with their devices as TensorFlow's `log_device_placement` does.
+    pub(crate) fn log(&self, graph: &Graph, devices: &Devices) -> String {
+        let line = |node: &Node| {
+            let device = self.by_name.get(&node.name).copied().unwrap_or(HOST);
+            format!("{}: ({}): {}\n", node.name, node.op, devices[device].name())
+        };
+        graph.nodes.values().filter(|node| !matches!(node.op.as_str(), "_Arg" | tf::RETVAL)).map(line).collect()
     }
 
     /// Device of a node. A node of an inlined function runs on the device of its call.
@@ -128,17 +188,47 @@ impl Placement {
     }
 }
 
-fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices) -> Error {
-    let hint = match request.kind.as_deref() {
-        Some("XLA_GPU" | "GPU") => "; this build has no GPU back end",
-        _ => "",
-    };
+/// The device of nodes that request none.
+fn default_device(text: &str, devices: &Devices, rules: Rules<'_>) -> Result<DeviceId> {
+    let request = Request::parse(text, "--device")?;
+    let device = request.find(devices);
+    match device {
+        Some(device) => Ok(device),
+        None if rules.is_soft => Ok(HOST),
+        None => Err(Error::invalid(format!(
+            "there is no device {text}: available devices are [ {} ]{}. Name one of them, or allow soft placement",
+            names(devices),
+            hint(&request, rules.no_gpu)
+        ))),
+    }
+}
+
+fn names(devices: &Devices) -> String {
     let names: Vec<&str> = devices.values().map(|device| device.name()).collect();
+    names.join(", ")
+}
+
+/// The reason why a requested GPU does not exist.
+fn hint(request: &Request, no_gpu: Option<&str>) -> String {
+    match (request.kind.as_deref(), no_gpu) {
+        (Some("XLA_GPU" | "GPU"), Some(reason)) => format!("; no GPU can be used: {reason}"),
+        _ => String::new(),
+    }
+}
+
+fn no_device(
+    node: &Node,
+    text: &str,
+    request: &Request,
+    devices: &Devices,
+    no_gpu: Option<&str>,
+) -> Error {
+    let hint = hint(request, no_gpu);
     Error::invalid(format!(
         "Cannot assign a device for operation {}: Operation was explicitly assigned to {text} but available devices \
          are [ {} ]{hint}. Make sure the device specification refers to a valid device, or allow soft placement",
         node.name,
-        names.join(", ")
+        names(devices)
     ))
 }
 

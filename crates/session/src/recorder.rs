@@ -2,16 +2,18 @@
 
 pub(crate) mod profile;
 
+use crate::gpu::{Copy, Direction};
 use crate::lock::lock;
 use crate::recorder::profile::{KernelCounts, Span};
 use crate::value::Value;
+use jit::{DeviceOperation, DeviceTrace};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 use support::Result;
 use tf::DataType;
-use trace::{Collector, Execution, Output};
+use trace::{Collector, Execution, GpuEvent, GpuEventKind, GpuKernel, Output};
 
 /// Records the nodes of a traced run, which run on several threads.
 #[derive(Debug)]
@@ -31,6 +33,15 @@ struct Launch {
     counts: Arc<KernelCounts>,
     span: Span,
     ticks: Vec<i64>,
+    gpu: Option<GpuTrace>,
+}
+
+/// What a GPU did in a launch.
+#[derive(Debug)]
+pub(crate) struct GpuTrace {
+    /// Number of the GPU.
+    pub(crate) gpu: usize,
+    pub(crate) trace: DeviceTrace,
 }
 
 /// Number of the calling thread in traces.
@@ -56,8 +67,15 @@ impl Recorder {
 
     /// Records that a kernel ran on the calling thread during `span`. The next call of
     /// [`Self::ran`] on this thread names the node.
-    pub(crate) fn launched(&self, counts: &Arc<KernelCounts>, span: Span, ticks: Vec<i64>) {
-        lock(&self.launches).insert(thread_number(), Launch { counts: counts.clone(), span, ticks });
+    pub(crate) fn launched(
+        &self,
+        counts: &Arc<KernelCounts>,
+        span: Span,
+        ticks: Vec<i64>,
+        gpu: Option<GpuTrace>,
+    ) {
+        let launch = Launch { counts: counts.clone(), span, ticks, gpu };
+        lock(&self.launches).insert(thread_number(), launch);
     }
 
     /// Records that a node ran on the calling thread during `span`. `inputs` are the names of the
@@ -69,6 +87,7 @@ impl Recorder {
         device: &str,
         span: Span,
         outputs: &[Option<Value>],
+        copies: Vec<Copy>,
     ) {
         let outputs = outputs.iter().enumerate().filter_map(|(slot, value)| {
             let data_type = node.output_types.get(slot).copied().unwrap_or(DataType::Float);
@@ -88,22 +107,47 @@ impl Recorder {
             end: self.now(),
             thread: thread_number(),
             outputs: outputs.collect(),
+            gpu_events: copies.iter().map(|copy| self.copied(copy)).collect(),
             ..Execution::default()
         };
         lock(&self.executions).push((execution, launch));
+    }
+
+    /// Converts a copy between the host and a GPU.
+    fn copied(&self, copy: &Copy) -> GpuEvent {
+        let nanos = |time: Instant| {
+            let since = time.saturating_duration_since(self.start).as_nanos();
+            self.epoch_nanos + u64::try_from(since).unwrap_or(0)
+        };
+        let kind = match copy.direction {
+            Direction::ToGpu => GpuEventKind::HostToDevice,
+            Direction::ToHost => GpuEventKind::DeviceToHost,
+            Direction::OnGpu => GpuEventKind::DeviceToDevice,
+        };
+        GpuEvent {
+            gpu: copy.gpu,
+            stream: 0,
+            kind,
+            bytes: copy.bytes,
+            start: nanos(copy.begin),
+            end: nanos(copy.end),
+            ..GpuEvent::default()
+        }
     }
 
     /// Returns and removes the recorded executions.
     pub(crate) fn executions(&self) -> Result<Vec<Execution>> {
         let recorded = std::mem::take(&mut *lock(&self.executions)).into_iter();
         let executions = recorded.map(|(execution, launch)| {
-            let Some(Launch { counts, span, ticks }) = launch else { return Ok(execution) };
+            let Some(Launch { counts, span, ticks, gpu }) = launch else { return Ok(execution) };
             let instructions = match &counts.profile {
                 Some(profile) => profile.instructions(&ticks, span)?,
                 None => Vec::new(),
             };
             let (flops, moved_bytes) = (counts.flops, counts.moved_bytes);
-            Ok(Execution { flops, moved_bytes, instructions, ..execution })
+            let mut gpu_events = execution.gpu_events;
+            gpu_events.extend(gpu.iter().flat_map(|trace| trace.events(span)));
+            Ok(Execution { flops, moved_bytes, instructions, gpu_events, ..execution })
         });
         executions.collect()
     }
@@ -116,11 +160,48 @@ impl Recorder {
     }
 }
 
+impl GpuTrace {
+    /// Events of a launch during `span`. The GPU's times are relative to its first operation, which
+    /// began after the launch did: the last operation ends with the launch, which waits for it.
+    fn events(&self, span: Span) -> Vec<GpuEvent> {
+        let first = self.trace.records.first().map_or(0, |record| record.stream);
+        let length = self.trace.records.iter().map(|record| record.end).max().unwrap_or(0);
+        let begin = span.end.saturating_sub(length).max(span.begin);
+        let event = |record: &jit::DeviceRecord| GpuEvent {
+            gpu: self.gpu,
+            // Addresses of streams are not reproducible, so they are numbered by first use: 1 is the
+            // stream of kernels, 0 that of copies.
+            stream: if record.stream == first { 1 } else { 2 },
+            kind: match record.operation {
+                DeviceOperation::Launch => GpuEventKind::Kernel,
+                DeviceOperation::CopyIn => GpuEventKind::HostToDevice,
+                DeviceOperation::CopyOut => GpuEventKind::DeviceToHost,
+                DeviceOperation::Copy => GpuEventKind::DeviceToDevice,
+                DeviceOperation::Fill => GpuEventKind::Fill,
+            },
+            name: record.name.clone(),
+            label: record.label.clone(),
+            bytes: record.bytes,
+            flops: record.operations,
+            start: begin + record.start,
+            end: begin + record.end,
+            kernel: self.trace.kernels.get(&record.kernel).map(|facts| GpuKernel {
+                threads: facts.threads,
+                registers: facts.registers,
+                workgroup_bytes: facts.workgroup_bytes,
+                local_bytes: facts.local_bytes,
+                occupancy: facts.occupancy(),
+            }),
+        };
+        self.trace.records.iter().map(event).collect()
+    }
+}
+
 /// Describes an output of a node for traces.
 fn output(slot: usize, data_type: DataType, value: &Value) -> Output {
     let (sizes, bytes, address) = match value {
         Value::Tensor(tensor) => {
-            (tensor.shape().sizes(), tensor.bytes().len() as u64, tensor.bytes().as_ptr().addr() as u64)
+            (tensor.shape().sizes(), tensor.storage().len() as u64, tensor.storage().address())
         }
         Value::Strings(strings) => {
             let bytes: usize = strings.strings.iter().map(|text| text.len()).sum();
@@ -128,5 +209,7 @@ fn output(slot: usize, data_type: DataType, value: &Value) -> Output {
         }
         _ => (Vec::new(), 0, 0),
     };
-    Output { slot, data_type, sizes, bytes, address, allocator: "cpu" }
+    let is_on_gpu = matches!(value, Value::Tensor(tensor) if tensor.storage().gpu().is_some());
+    let allocator = if is_on_gpu { "gpu" } else { "cpu" };
+    Output { slot, data_type, sizes, bytes, address, allocator }
 }

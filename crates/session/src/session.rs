@@ -8,7 +8,8 @@ use crate::executor::{self, Engine, Limits};
 use crate::kernels::{Background, Kernels};
 use crate::lock::lock;
 use crate::options::Options;
-use crate::placement::Placement;
+use crate::gpu::{Copies, Gpus};
+use crate::placement::{Placement, Rules};
 use crate::plan::Plan;
 use crate::plan::program::Program;
 use crate::recorder::Recorder;
@@ -50,10 +51,12 @@ impl Session {
             count => Some(Arc::new(thread_pool(count)?)),
         };
         let pool = Pool::new(options.inter_op_threads.max(1))?;
+        let gpus = Gpus::find(&graph, options.default_device.as_deref(), &options.gpu);
         let shared = Shared {
             resources: Resources::default(),
             workers,
-            devices: device::all(options.cpu_devices),
+            devices: device::all(options.cpu_devices, &gpus.all),
+            gpus,
             seed: options.seed,
             output: options.output.clone(),
             launches: options.launches.clone(),
@@ -142,21 +145,31 @@ impl Session {
     }
 
     fn make_program(&self, request: &RunRequest) -> Result<Program> {
-        let rewritten;
-        let graph = match &self.options.rewrite {
-            Some(rewrite) => {
-                rewritten = rewrite(&self.graph, request)?;
-                &rewritten
-            }
-            None => &self.graph,
+        let shared = &self.engine.shared;
+        let rules = Rules {
+            is_soft: self.options.allow_soft_placement,
+            default: self.options.default_device.as_deref(),
+            no_gpu: shared.gpus.missing.as_deref(),
         };
+        let (placed, rewritten);
+        let mut graph = &self.graph;
+        // Clusters follow devices, so the default device is assigned before.
+        if rules.default.is_some() && self.options.rewrite.is_some() {
+            let resolved = tf::resolve(graph, request)?;
+            let mut copy = graph.clone();
+            Placement::new(graph, &resolved.graph, &shared.devices, rules)?.write(&mut copy, &shared.devices);
+            placed = copy;
+            graph = &placed;
+        }
+        if let Some(rewrite) = &self.options.rewrite {
+            rewritten = rewrite(graph, request)?;
+            graph = &rewritten;
+        }
         let resolved = tf::resolve(graph, request)?;
-        let placement = Placement::new(
-            graph,
-            &resolved.graph,
-            &self.engine.shared.devices,
-            self.options.allow_soft_placement,
-        )?;
+        let placement = Placement::new(graph, &resolved.graph, &shared.devices, rules)?;
+        if self.options.logs_placement {
+            (self.options.output)(&placement.log(&resolved.graph, &shared.devices));
+        }
         let place = |node: &tf::Node| placement.of(node);
         let plan = Plan::new(
             &resolved.graph,
@@ -228,6 +241,17 @@ impl Session {
     /// Counters of the clusters' code; empty unless [`Options::profiles_clusters`] is set.
     pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
         self.engine.kernels.profiles()
+    }
+
+    /// Copies between the host and GPUs so far, of all GPUs.
+    pub fn copies(&self) -> Copies {
+        let each = self.engine.shared.gpus.all.iter().map(|gpu| gpu.copies());
+        each.fold(Copies::default(), |sum, copies| Copies {
+            to_gpu: sum.to_gpu + copies.to_gpu,
+            to_gpu_bytes: sum.to_gpu_bytes + copies.to_gpu_bytes,
+            to_host: sum.to_host + copies.to_host,
+            to_host_bytes: sum.to_host_bytes + copies.to_host_bytes,
+        })
     }
 
     /// Full names of the session's devices.

@@ -3,14 +3,18 @@
 mod handle;
 mod list;
 pub(crate) mod rows;
+mod storage;
 
 pub use handle::{Handle, Stack, TensorArray, Variable};
 pub(crate) use handle::{Place, TensorArrayState};
 pub use list::List;
 pub(crate) use list::list_of;
+pub(crate) use storage::Storage;
 
 use crate::buffer::Buffer;
+use crate::gpu::Gpu;
 use bytes::Bytes;
+use jit::DeviceMemory;
 use shape::{ArrayShape, Literal, NativeType, Scalar};
 use std::sync::Arc;
 use support::{Error, Result};
@@ -19,12 +23,17 @@ use support::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Tensor {
     shape: Arc<ArrayShape>,
-    data: Arc<Buffer>,
+    data: Arc<Storage>,
 }
 
 impl Tensor {
     /// Creates a tensor from memory whose size is that of the shape.
     pub(crate) fn new(shape: Arc<ArrayShape>, data: Buffer) -> Self {
+        Self::of_storage(shape, Storage::of_host(data))
+    }
+
+    /// Creates a tensor from memory of any device whose size is that of the shape.
+    pub(crate) fn of_storage(shape: Arc<ArrayShape>, data: Storage) -> Self {
         debug_assert_eq!(shape.byte_size(), data.len() as u64, "bytes of {shape}");
         Self { shape, data: Arc::new(data) }
     }
@@ -66,8 +75,19 @@ impl Tensor {
         &self.shape
     }
 
-    /// Elements in row-major order.
+    /// Elements in row-major order. Panics if they are only on a GPU and cannot be copied to the
+    /// host; [`Self::on_host`] does this with an error.
     pub fn bytes(&self) -> &[u8] {
+        self.data.bytes().unwrap_or_else(|error| panic!("cannot read a tensor: {error}"))
+    }
+
+    /// Elements in row-major order, copied to the host if they are only on a GPU.
+    pub(crate) fn on_host(&self) -> Result<&[u8]> {
+        self.data.bytes()
+    }
+
+    /// Memory, address, and GPU of the elements.
+    pub(crate) fn storage(&self) -> &Storage {
         &self.data
     }
 
@@ -79,10 +99,27 @@ impl Tensor {
     /// The memory for writing. Copies it first if it has other owners.
     pub(crate) fn make_mut(&mut self) -> Result<&mut [u8]> {
         if Arc::get_mut(&mut self.data).is_none() {
-            self.data = Arc::new(Buffer::from_bytes(&self.data)?);
+            self.data = Arc::new(self.data.duplicate()?);
         }
-        let buffer = Arc::get_mut(&mut self.data);
-        Ok(buffer.ok_or_else(|| Error::internal("a newly created buffer has two owners"))?)
+        let storage = Arc::get_mut(&mut self.data);
+        storage.ok_or_else(|| Error::internal("a newly created buffer has two owners"))?.host_mut()
+    }
+
+    /// The memory on a GPU for writing. Copies it first if it has other owners.
+    pub(crate) fn make_mut_on(&mut self, gpu: &Arc<Gpu>) -> Result<&mut DeviceMemory> {
+        if Arc::get_mut(&mut self.data).is_none() {
+            self.data = Arc::new(self.data.duplicate_on(gpu)?);
+        }
+        let storage = Arc::get_mut(&mut self.data);
+        storage.ok_or_else(|| Error::internal("a newly created buffer has two owners"))?.gpu_mut(gpu)
+    }
+
+    /// A tensor whose elements are on a GPU: this one, unless another GPU has its elements.
+    pub(crate) fn moved_to(&self, gpu: &Arc<Gpu>) -> Result<Self> {
+        match self.data.on(gpu)? {
+            Some(_) => Ok(self.clone()),
+            None => Ok(Self::of_storage(self.shape.clone(), self.data.duplicate_on(gpu)?)),
+        }
     }
 
     /// The same elements with other sizes; `None` if their number differs.
@@ -101,7 +138,7 @@ impl Tensor {
 
     /// Copies the tensor to a literal.
     pub fn to_literal(&self) -> Literal {
-        let bytes = Bytes::copy_from_slice(&self.data);
+        let bytes = Bytes::copy_from_slice(self.bytes());
         Literal::from_bytes((*self.shape).clone(), bytes).expect("a tensor's bytes do not match its shape")
     }
 
@@ -109,7 +146,7 @@ impl Tensor {
     pub(crate) fn scalar_at(&self, at: usize) -> Scalar {
         let element_type = self.shape.element_type;
         let size = element_type.byte_size();
-        let bytes = Bytes::copy_from_slice(&self.data[at * size..(at + 1) * size]);
+        let bytes = Bytes::copy_from_slice(&self.bytes()[at * size..(at + 1) * size]);
         let one = Literal::from_bytes(ArrayShape::new(element_type, &[]), bytes);
         one.expect("a scalar's bytes do not match its type").scalar_at(0)
     }

@@ -5,6 +5,7 @@
 mod checkpoints;
 mod control_flow;
 mod dynamism;
+mod gpu;
 mod graph;
 mod launches;
 mod limits;

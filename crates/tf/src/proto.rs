@@ -26,7 +26,7 @@ pub use saved_model::{
     AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
     TensorInfo,
 };
-pub use session_config::{ConfigProto, GraphOptions, OptimizerOptions};
+pub use session_config::{ConfigProto, GpuOptions, GraphOptions, OptimizerOptions};
 pub use step_stats::{
     AllocationDescription, AllocationRecord, AllocatorMemoryUsed, DeviceStepStats, MemoryStats,
     NodeExecStats, NodeOutput, RunMetadata, StepStats, TensorDescription,

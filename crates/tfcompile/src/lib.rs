@@ -74,7 +74,7 @@ mod trace;
 
 pub use self::trace::Trace;
 pub use ::cluster::{Flags as TfXlaFlags, JitLevel};
-pub use ::session::{ClusterProfile, Output};
+pub use ::session::{ClusterProfile, Copies, DeviceKind, Output};
 pub use ::shape::{ArrayShape, Literal, PrimitiveType};
 pub use ::support::{Error, ErrorKind, Result};
 pub use ::trace::TimelineOptions;

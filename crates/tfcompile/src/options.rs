@@ -1,6 +1,6 @@
 //! Options of a session, and readers of the messages that it takes.
 
-use ::session::Output;
+use ::session::{DeviceKind, Output};
 use cluster::{Flags, JitLevel, Silent};
 use compiler::{PlanOptions, UnitCache};
 use std::sync::Arc;
@@ -19,6 +19,11 @@ pub struct Options {
     pub config: ConfigProto,
     /// Contents of `TF_XLA_FLAGS`. This crate never reads the environment itself.
     pub flags: Flags,
+    /// Driver of the GPUs, CUDA by default. `config.gpu_options` has their other options. Drivers are
+    /// opened only for graphs that name a GPU, or with `device`.
+    pub driver: Option<DeviceKind>,
+    /// Device of nodes that request none and can run there, such as `/device:XLA_GPU:0`.
+    pub device: Option<String>,
     /// Number of threads, inter-op and intra-op, unless `config` sets them. Results never depend on
     /// it.
     pub threads: usize,
@@ -47,6 +52,8 @@ impl Default for Options {
             jit: None,
             config: ConfigProto::default(),
             flags: Flags::default(),
+            driver: None,
+            device: None,
             threads: 1,
             cpu: options.cpu,
             seed: options.seed,
@@ -65,6 +72,8 @@ impl Options {
         let options = ::session::Options {
             inter_op_threads: self.threads,
             intra_op_threads: self.threads,
+            gpu: ::session::GpuOptions { driver: self.driver, ..::session::GpuOptions::default() },
+            default_device: self.device.clone(),
             cpu: self.cpu.clone(),
             seed: self.seed,
             plan: self.plan.clone(),

@@ -100,6 +100,11 @@ impl Session {
         self.inner.set_variable(name, value)
     }
 
+    /// Returns the number of copies between the host and GPUs so far, and their bytes.
+    pub fn copies(&self) -> crate::Copies {
+        self.inner.copies()
+    }
+
     /// Returns the full names of the devices on which nodes may be placed.
     pub fn devices(&self) -> Vec<String> {
         self.inner.devices()

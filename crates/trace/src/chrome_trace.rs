@@ -5,6 +5,7 @@
 //! `chrome://tracing` and Perfetto open it.
 
 use crate::collector::INSTRUCTIONS;
+use crate::gpu;
 use crate::lanes::{end_micros, lanes};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -221,12 +222,19 @@ impl Timeline {
     fn computations(&mut self, stats: &StepStats, lanes: &[Vec<usize>], options: TimelineOptions) {
         for (device, (device_stats, lanes)) in stats.dev_stats.iter().zip(lanes).enumerate() {
             for (node, &lane) in device_stats.node_stats.iter().zip(lanes) {
+                let place = Place { process: compute_process(device), thread: lane };
+                if gpu::is_lane(&device_stats.device) {
+                    let (name, op, details) = gpu::parts(node);
+                    let args = json!({"name": name, "op": op, "details": details});
+                    let more = json!({"dur": node.all_end_rel_micros, "args": args});
+                    self.event(Kind { phase: "X", category: "Op" }, op, place, node.all_start_micros, more);
+                    continue;
+                }
                 let label = Label::parse(&node.timeline_label);
                 let mut args = Map::new();
                 args.insert("name".into(), node.node_name.as_str().into());
                 args.insert("op".into(), label.op.into());
                 args.extend(label.inputs.iter().enumerate().map(|(k, &i)| (format!("input{k}"), i.into())));
-                let place = Place { process: compute_process(device), thread: lane };
                 let more = json!({"dur": node.all_end_rel_micros, "args": args});
                 self.event(Kind { phase: "X", category: "Op" }, label.op, place, node.all_start_micros, more);
                 for input in label.inputs {

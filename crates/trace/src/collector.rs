@@ -1,5 +1,6 @@
 //! Converts executions of nodes to `StepStats`.
 
+use crate::gpu::{GpuEvent, GpuLanes};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use tf::DataType;
@@ -41,6 +42,8 @@ pub struct Execution {
     pub flops: u64,
     /// Bytes that the kernel read and wrote, or 0 if unknown.
     pub moved_bytes: u64,
+    /// What GPUs did for the node: kernels and copies.
+    pub gpu_events: Vec<GpuEvent>,
     /// Instructions of the kernel, if they were counted. Their times lie within the kernel's.
     pub instructions: Vec<Instruction>,
 }
@@ -106,7 +109,9 @@ impl Collector {
         executions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
         let mut devices: BTreeMap<String, DeviceStepStats> = BTreeMap::new();
         let mut instructions: BTreeMap<String, DeviceStepStats> = BTreeMap::new();
+        let mut gpus = GpuLanes::default();
         for execution in executions {
+            execution.gpu_events.iter().for_each(|event| gpus.add(&execution, event));
             let device = devices.entry(execution.device.clone()).or_default();
             device
                 .thread_names
@@ -119,6 +124,7 @@ impl Collector {
             device.node_stats.push(node_stats(execution));
         }
         devices.extend(instructions);
+        devices.extend(gpus.finish());
         let named = devices.into_iter().map(|(device, stats)| DeviceStepStats { device, ..stats });
         StepStats { dev_stats: named.collect() }
     }

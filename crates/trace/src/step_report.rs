@@ -2,6 +2,7 @@
 //! and instructions.
 
 use crate::collector::{Collector, Execution};
+use crate::gpu;
 use crate::lanes::lanes;
 use crate::report::{Bar, Kernel, Lane, Report, Series};
 use std::collections::BTreeMap;
@@ -41,7 +42,12 @@ fn timeline(mut step: Vec<Execution>) -> Vec<Lane> {
     let since = |time: f64| time - begin as f64;
     let collector = Collector::default();
     step.iter().for_each(|execution| {
-        collector.record(Execution { instructions: Vec::new(), outputs: Vec::new(), ..execution.clone() });
+        collector.record(Execution {
+            instructions: Vec::new(),
+            gpu_events: Vec::new(),
+            outputs: Vec::new(),
+            ..execution.clone()
+        });
     });
     let mut rows: BTreeMap<(String, usize, usize), Vec<Bar>> = BTreeMap::new();
     for device in collector.finish().dev_stats {
@@ -67,11 +73,23 @@ fn timeline(mut step: Vec<Execution>) -> Vec<Lane> {
             }
         }
     }
+    for (execution, event) in step.iter().flat_map(|e| e.gpu_events.iter().map(move |event| (e, event))) {
+        // A lane for kernels and one for copies. Runs that overlap share them.
+        let device = gpu::lane_name(execution, event);
+        rows.entry((device, 0, 0)).or_default().push(Bar {
+            name: gpu::title(execution, event),
+            kind: event.kind.copy().unwrap_or("kernel").to_owned(),
+            start: since(event.start as f64),
+            duration: event.end.saturating_sub(event.start) as f64,
+            detail: gpu::detail(execution, event),
+        });
+    }
     rows.into_iter()
         .map(|((device, lane, depth), mut bars)| {
             bars.sort_by(|a, b| a.start.total_cmp(&b.start));
             let short = device.rsplit("/device:").next().unwrap_or(&device);
             let name = match depth {
+                _ if gpu::is_lane(&device) => short.to_owned(),
                 0 => format!("{short}, lane {lane}"),
                 _ => format!("{short}, lane {lane}: inside"),
             };
@@ -97,6 +115,18 @@ fn kernels(steps: &[Vec<Execution>]) -> Vec<Kernel> {
     };
     for execution in steps.iter().flatten() {
         let whole = execution.end.saturating_sub(execution.start) as f64;
+        if !execution.gpu_events.is_empty() {
+            // Copies are rows of their own, because kernels of one node are not to blame for them.
+            let mut inside = 0.0;
+            for event in &execution.gpu_events {
+                let duration = event.end.saturating_sub(event.start) as f64;
+                inside += duration;
+                let (name, kind) = (gpu::title(execution, event), event.kind.copy().unwrap_or("kernel"));
+                add(&name, kind, &execution.name, duration, event.flops, event.bytes);
+            }
+            add(&execution.name, &execution.op, &execution.name, (whole - inside).max(0.0), 0, 0);
+            continue;
+        }
         if execution.instructions.is_empty() {
             add(
                 &execution.name,

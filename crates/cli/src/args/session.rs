@@ -91,6 +91,33 @@ pub(crate) struct SessionArgs {
     /// Run nodes on the host that their device does not support
     #[arg(long, requires = "session")]
     pub(crate) soft_placement: bool,
+    /// Device of the nodes that request none and can run there, such as XLA_GPU:0 (one cluster for
+    /// all that compiles) or GPU:0. The others run on the host
+    #[arg(long, value_name = "DEVICE", requires = "session")]
+    pub(crate) device: Option<String>,
+    /// Driver of the GPUs [default: that of TFCOMPILE_DEVICE_DRIVER, or cuda]
+    #[arg(long, value_name = "DRIVER", requires = "session", value_parser = ["cuda", "opencl"], alias = "device_driver")]
+    pub(crate) device_driver: Option<String>,
+}
+
+impl SessionArgs {
+    /// GPUs of the session. `from_environment` is the driver that the environment names.
+    pub(crate) fn gpu_options(&self, from_environment: Option<&str>) -> Result<session::GpuOptions> {
+        let driver = match (&self.device_driver, from_environment) {
+            (Some(name), _) => Some(compiler::device_kind(name)?),
+            (None, Some(name)) => Some(
+                compiler::device_kind(name).map_err(|error| error.context("TFCOMPILE_DEVICE_DRIVER"))?,
+            ),
+            (None, None) => None,
+        };
+        Ok(session::GpuOptions { driver, ..session::GpuOptions::default() })
+    }
+
+    /// Full form of `--device`: `/device:XLA_GPU:0` for `XLA_GPU:0`.
+    pub(crate) fn default_device(&self) -> Option<String> {
+        let device = self.device.as_deref()?;
+        Some(if device.starts_with('/') { device.to_owned() } else { format!("/device:{device}") })
+    }
 }
 
 /// Flags for the source of a session's batches.

@@ -20,6 +20,8 @@ pub(crate) struct XlaFlags {
     pub(crate) jit: cluster::Flags,
     /// Directory for the graphs of `--tf_xla_clustering_debug`.
     pub(crate) graphs_to: Option<String>,
+    /// `TFCOMPILE_DEVICE_DRIVER`: the driver of a session's GPUs.
+    pub(crate) device_driver: Option<String>,
     /// A warning for each flag that is accepted but has no effect.
     pub(crate) warnings: Vec<String>,
 }
@@ -33,6 +35,8 @@ pub(crate) struct Environment {
     pub(crate) tf_xla_flags: Option<String>,
     /// `TF_DUMP_GRAPH_PREFIX`.
     pub(crate) dump_graph_prefix: Option<String>,
+    /// `TFCOMPILE_DEVICE_DRIVER`.
+    pub(crate) device_driver: Option<String>,
     /// `TF_CPP_MIN_VLOG_LEVEL`.
     pub(crate) vlog_level: Option<String>,
 }
@@ -150,6 +154,7 @@ pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(
     flags.jit = cluster::Flags::parse(text, |name, value| dump.take(name, value))?;
     let ineffective = flags.jit.without_effect().into_iter();
     flags.warnings.extend(ineffective.map(|name| format!("--{name} in TF_XLA_FLAGS has no effect")));
+    flags.device_driver = environment.device_driver.clone().filter(|name| !name.is_empty());
     flags.graphs_to = environment.dump_graph_prefix.clone().filter(|prefix| !prefix.is_empty());
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);

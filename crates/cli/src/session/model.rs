@@ -169,6 +169,8 @@ fn options(request: &Request<'_>, xla: &XlaFlags) -> Result<Options> {
         intra_op_threads: threads,
         seed: request.feeds.random.unwrap_or(0),
         allow_soft_placement: request.session.soft_placement,
+        gpu: request.session.gpu_options(xla.device_driver.as_deref())?,
+        default_device: request.session.default_device(),
         plan: request.model.plan_options()?,
         cpu: request.model.target_cpu.clone().unwrap_or_else(|| "native".to_owned()),
         output: Arc::new(|text| drop(write!(std::io::stderr(), "{text}"))),

@@ -3,6 +3,7 @@
 use super::{Run, Workspace};
 use crate::context::Context;
 use crate::kernels::Launcher;
+use crate::op_kind;
 use crate::ops::Prepared;
 use crate::plan::{Copied, Kind, PlanNode};
 use crate::value::Value;
@@ -18,7 +19,7 @@ impl Run {
         for &Copied { input, from } in &node.copies {
             let devices = &self.engine.shared.devices;
             if let Some(input) = inputs.get_mut(input) {
-                *input = crate::device::transfer(input, &*devices[from], &*devices[node.device])?;
+                *input = crate::device::transfer(input, &devices[from], &devices[node.device])?;
             }
         }
         match &node.kind {
@@ -26,7 +27,9 @@ impl Run {
             Kind::Fetch(_) => {
                 // `Run::work` takes the value from the inputs.
                 if let Some(value) = inputs.pop() {
-                    inputs.push(value.read()?);
+                    let value = value.read()?;
+                    on_host(&value)?;
+                    inputs.push(value);
                 }
             }
             Kind::Constant(value) => outputs.push(Some(value.clone())),
@@ -39,12 +42,14 @@ impl Run {
                 outputs.extend(inputs.drain(..).map(Some))
             }
             Kind::Switch => {
+                on_host(&inputs[1])?;
                 let is_true = inputs[1].tensor()?.truth()?;
                 inputs.truncate(1);
                 let value = inputs.pop();
                 if is_true { outputs.extend([None, value]) } else { outputs.extend([value, None]) }
             }
             Kind::SwitchN => {
+                on_host(&inputs[1])?;
                 let branch = inputs[1].tensor()?.to_i64()?;
                 inputs.truncate(1);
                 let count = node.node.output_types.len();
@@ -59,6 +64,9 @@ impl Run {
                 outputs.push(Some(Kind::variable_value(variable, *is_reference)));
             }
             Kind::Host(op) => {
+                if !op_kind::keeps_operands(&node.node.op) {
+                    inputs.iter().try_for_each(on_host)?;
+                }
                 op(&mut self.context(node, inputs, outputs))?;
                 if outputs.len() != node.node.output_types.len() {
                     return Err(Error::internal(format!(
@@ -70,6 +78,7 @@ impl Run {
             }
             Kind::Compiled(site) => self.launcher().run(site, &mut self.context(node, inputs, outputs))?,
             Kind::Rewritten(rewritten) => {
+                inputs.iter().try_for_each(on_host)?;
                 let mut cx = self.context(node, inputs, outputs);
                 match (rewritten.prepare)(&mut cx)? {
                     Prepared::Done => {}
@@ -111,6 +120,14 @@ impl Run {
     ) -> Context<'c> {
         let shared = &self.engine.shared;
         Context { run: self, shared, node: &node.node, device: node.device, inputs, outputs }
+    }
+}
+
+/// Copies an array to the host if it is only on a GPU.
+fn on_host(value: &Value) -> Result<()> {
+    match value {
+        Value::Tensor(tensor) => tensor.on_host().map(|_| ()),
+        _ => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::one_node::{self, Source};
 use super::{Operand, Site};
-use crate::device::Device;
+use crate::device::Place;
 use crate::op_kind::must_compile;
 use crate::recorder::profile::{ClusterProfile, KernelCounts, Profile};
 use compiler::{BackOptions, Executable, Loadable};
@@ -86,10 +86,10 @@ impl Kernels {
         site: &Site,
         operands: &[Operand],
         library: &FunctionLibrary,
-        device: &dyn Device,
+        device: &Place,
     ) -> Vec<u8> {
         let mut key = site.key(operands, library);
-        key.extend(device.kind().bytes());
+        key.extend(device.code_key().bytes());
         key
     }
 
@@ -105,7 +105,7 @@ impl Kernels {
         site: &Site,
         operands: &[Operand],
         library: &FunctionLibrary,
-        device: &dyn Device,
+        device: &Place,
     ) -> Result<Compilation> {
         let key = self.key(site, operands, library, device);
         let cell = lock(&self.cells).entry(key).or_default().clone();
@@ -121,7 +121,7 @@ impl Kernels {
         site: &Site,
         operands: &[Operand],
         library: &FunctionLibrary,
-        device: &dyn Device,
+        device: &Place,
     ) -> Compilation {
         let none = |error| (error, BTreeSet::new());
         let one = one_node::program(site, operands, library).map_err(none)?;
@@ -131,7 +131,8 @@ impl Kernels {
         })?;
         let hlo::Program { module, interface } = imported;
         hlo::verify(&module).map_err(none)?;
-        let is_profiled = self.profiles_clusters && must_compile(&site.node);
+        // A GPU's kernels are measured by its driver.
+        let is_profiled = self.profiles_clusters && must_compile(&site.node) && device.gpu.is_none();
         let (code, profile) = if !is_profiled {
             (device.compile(module, &self.options).map_err(none)?, None)
         } else {
@@ -144,7 +145,7 @@ impl Kernels {
             self.compiled.fetch_add(1, Ordering::Relaxed);
         }
         let (cost, persistent_bytes) = (code.cost(), code.persistent_bytes() as usize);
-        let executable = code.load().map_err(none)?;
+        let executable = device.load(code).map_err(none)?;
         let own = executable.interface().own_results();
         let results = own.map(|result| Arc::new(result.whole())).collect();
         Ok(Arc::new(Kernel {

@@ -111,8 +111,8 @@ fn choose_kernel(
 ) -> Result<Option<Arc<Binding>>> {
     let shared = cx.shared;
     let launches = &shared.launches;
-    let device = &*shared.devices[cx.device];
-    if device.must_compile() || !(launches.is_lazy || launches.is_deferred) {
+    let device = &shared.devices[cx.device];
+    if device.always_compiles() || !(launches.is_lazy || launches.is_deferred) {
         return site.bind(locked, cx, launcher).map(Some);
     }
     lock(&site.requests).ran();
@@ -120,7 +120,7 @@ fn choose_kernel(
         return Ok(None);
     }
     let last = lock(&site.last).clone();
-    if let Some(last) = last.filter(|binding| binding.fits(cx.inputs, locked)) {
+    if let Some(last) = last.filter(|binding| binding.fits(device, cx.inputs, locked)) {
         return Ok(Some(last));
     }
     let operands = site.operands(cx.inputs, locked)?;
@@ -157,7 +157,7 @@ fn compile_in_background(
     let (site, inputs, hash) = (site.clone(), cx.inputs.clone(), Sha256::digest(key).to_vec());
     let (kernels, library) = (launcher.kernels.clone(), launcher.library.clone());
     let (device, output) = (shared.devices[cx.device].clone(), shared.output.clone());
-    launcher.background.begin(move || match site.find(&inputs, &shapes, &kernels, &library, &*device) {
+    launcher.background.begin(move || match site.find(&inputs, &shapes, &kernels, &library, &device) {
         Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
         Err(error) => warn_uncompilable(&site, &error, &output),
     })

@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::recorder::Recorder;
 use crate::recorder::profile::Span;
 use crate::value::Variable;
-use crate::value::{Tensor, Value};
+use crate::value::{Storage, Tensor, Value};
 use jit::{Call, Operand};
 use shape::ArrayShape;
 use std::sync::{Arc, MutexGuard};
@@ -123,7 +123,11 @@ pub(super) fn launch(
             _ => return Err(Error::internal("a variable has no array")),
         }
     }
-    let result = call(site, kernel, &mut states, cx, recorder);
+    let gpu = cx.shared.devices[cx.device].gpu.as_ref();
+    let result = match gpu {
+        Some(gpu) => super::gpu_launch::call(gpu, site, kernel, &mut states, cx, recorder),
+        None => call(site, kernel, &mut states, cx, recorder),
+    };
     for ((guard, usage), state) in locked.guards.iter_mut().zip(&kernel.variables).zip(states) {
         if *usage == Use::Updates {
             **guard = state.map(Value::Tensor);
@@ -133,9 +137,9 @@ pub(super) fn launch(
 }
 
 /// Results of a kernel, and the sizes determined by the run.
-struct Results {
-    buffers: Vec<Buffer>,
-    dynamic_sizes: Vec<i64>,
+pub(super) struct Results {
+    pub(super) buffers: Vec<Storage>,
+    pub(super) dynamic_sizes: Vec<i64>,
 }
 
 fn call(
@@ -146,13 +150,13 @@ fn call(
     recorder: Option<&Recorder>,
 ) -> Result<Results> {
     let shared = cx.shared;
-    let device = &*shared.devices[cx.device];
+    let device = &shared.devices[cx.device];
     let code = kernel.executable.code();
     let (interface, memory) = (code.interface(), code.memory());
     let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments().len());
     for &k in &kernel.feeds {
         match &cx.inputs[k] {
-            Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.bytes())),
+            Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.on_host()?)),
             other => {
                 return Err(Error::internal(format!("expected an array at input {k}, got {}", other.kind())));
             }
@@ -162,7 +166,7 @@ fn call(
         let Some(state) = state else { continue };
         arguments.push(match usage {
             Use::Updates => Operand::Write(state.make_mut()?),
-            _ => Operand::Read(state.bytes()),
+            _ => Operand::Read(state.on_host()?),
         });
     }
     let buffers = kernel.results.iter().map(|shape| device.allocate(shape.byte_size() as usize));
@@ -198,22 +202,22 @@ fn call(
         profile.add(&ticks, timing.time);
     }
     if let Some(recorder) = recorder {
-        recorder.launched(&kernel.counts, timing.span, ticks);
+        recorder.launched(&kernel.counts, timing.span, ticks, None);
     }
-    Ok(Results { buffers, dynamic_sizes })
+    Ok(Results { buffers: buffers.into_iter().map(Storage::of_host).collect(), dynamic_sizes })
 }
 
 /// Duration of a launch. Zero if not requested.
-struct Timing {
+pub(super) struct Timing {
     /// Duration on the monotonic clock, for profiles.
     time: Duration,
     /// Span on the recorder's clock.
-    span: Span,
+    pub(super) span: Span,
 }
 
 impl Timing {
     /// Launches a kernel and measures its duration as requested.
-    fn of(kernel: &Kernel, recorder: Option<&Recorder>, launch: impl FnOnce() -> Result<()>) -> Result<Self> {
+    pub(super) fn of(kernel: &Kernel, recorder: Option<&Recorder>, launch: impl FnOnce() -> Result<()>) -> Result<Self> {
         let now = || recorder.map_or(0, Recorder::now);
         let begin = now();
         let start = kernel.counts.profile.is_some().then(Instant::now);
@@ -234,12 +238,13 @@ fn deliver(
     let mut results: Vec<Option<Tensor>> = Vec::with_capacity(call_results.buffers.len());
     let outputs = kernel.executable.interface().own_results();
     for (k, ((output, shape), buffer)) in outputs.zip(&kernel.results).zip(call_results.buffers).enumerate() {
-        let tensor = Tensor::new(shape.clone(), buffer);
+        let tensor = Tensor::of_storage(shape.clone(), buffer);
         if output.sizes().is_empty() {
             results.push(Some(tensor));
             continue;
         }
         let corner = output.true_sizes(&call_results.dynamic_sizes);
+        tensor.on_host()?;
         let cut = tensor.to_literal().corner(&corner);
         let cut = cut.ok_or_else(|| {
             Error::internal(format!("the sizes {corner:?} of result {k} exceed its bounds"))

@@ -1,10 +1,11 @@
 //! Session options from TensorFlow's `ConfigProto`.
 
+use crate::gpu::GpuOptions;
 use crate::options::Options;
 use cluster::{Flags, JitLevel};
 use std::time::Duration;
 use support::{Error, Result};
-use tf::proto::{ConfigProto, OptimizerOptions};
+use tf::proto::{ConfigProto, GpuOptions as GpuOptionsProto, OptimizerOptions};
 
 /// Maximum number of host devices; a larger number is rejected as a mistake.
 const MAX_DEVICES: i32 = 1024;
@@ -41,6 +42,16 @@ impl Options {
             self.cpu_devices = count as usize;
         }
         self.allow_soft_placement |= config.allow_soft_placement;
+        self.logs_placement |= config.log_device_placement;
+        if let Some(&count) = config.device_count.get("GPU") {
+            let count = usize::try_from(count).map_err(|_| {
+                Error::invalid(format!("device_count: invalid number of GPU devices {count}"))
+            })?;
+            self.gpu.limit = Some(count);
+        }
+        if let Some(gpu) = &config.gpu_options {
+            self.gpu = gpu_options(gpu, self.gpu)?;
+        }
         match u64::try_from(config.operation_timeout_in_ms) {
             Ok(0) => {}
             Ok(milliseconds) => self.step_timeout = Some(Duration::from_millis(milliseconds)),
@@ -53,6 +64,29 @@ impl Options {
         }
         Ok(self)
     }
+}
+
+/// Returns the options updated with those of a config.
+fn gpu_options(config: &GpuOptionsProto, options: GpuOptions) -> Result<GpuOptions> {
+    let fraction = config.per_process_gpu_memory_fraction;
+    if !(0.0..=1.0).contains(&fraction) {
+        return Err(Error::invalid(format!(
+            "per_process_gpu_memory_fraction: expected a number from 0 to 1, got {fraction}"
+        )));
+    }
+    let list = config.visible_device_list.trim();
+    let numbers = list.split(',').map(|number| {
+        number.trim().parse::<usize>().map_err(|_| {
+            Error::invalid(format!("visible_device_list: expected numbers such as '0,1', got '{list}'"))
+        })
+    });
+    let visible = if list.is_empty() { options.visible } else { Some(numbers.collect::<Result<_>>()?) };
+    Ok(GpuOptions {
+        allow_growth: options.allow_growth || config.allow_growth,
+        memory_fraction: if fraction > 0.0 { fraction } else { options.memory_fraction },
+        visible,
+        ..options
+    })
 }
 
 /// The JIT level that a config sets.

@@ -14,6 +14,8 @@ pub struct ConfigProto {
     pub intra_op_parallelism_threads: i32,
     #[prost(int32, tag = "5")]
     pub inter_op_parallelism_threads: i32,
+    #[prost(message, optional, tag = "6")]
+    pub gpu_options: Option<GpuOptions>,
     #[prost(bool, tag = "7")]
     pub allow_soft_placement: bool,
     #[prost(bool, tag = "8")]
@@ -22,6 +24,19 @@ pub struct ConfigProto {
     pub graph_options: Option<GraphOptions>,
     #[prost(int64, tag = "11")]
     pub operation_timeout_in_ms: i64,
+}
+
+/// `tensorflow.GPUOptions`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of config.proto")]
+pub struct GpuOptions {
+    #[prost(double, tag = "1")]
+    pub per_process_gpu_memory_fraction: f64,
+    #[prost(bool, tag = "4")]
+    pub allow_growth: bool,
+    /// Numbers of devices, separated by commas.
+    #[prost(string, tag = "5")]
+    pub visible_device_list: String,
 }
 
 /// `tensorflow.GraphOptions`.

@@ -462,7 +462,7 @@ messages! {
         many("session_inter_op_thread_pool", 12, Skipped),
         one("placement_period", 3, Skipped),
         many("device_filters", 4, Skipped),
-        one("gpu_options", 6, Skipped),
+        one("gpu_options", 6, Message(&GPU_OPTIONS)),
         one("pluggable_device_options", 18, Skipped),
         one("allow_soft_placement", 7, Bool),
         one("log_device_placement", 8, Bool),
@@ -473,6 +473,17 @@ messages! {
         one("isolate_session_state", 15, Skipped),
         one("share_cluster_devices_in_session", 17, Skipped),
         one("experimental", 16, Skipped),
+    }
+    GPU_OPTIONS = "tensorflow.GPUOptions" as GpuOptions, {
+        one("per_process_gpu_memory_fraction", 1, Double),
+        one("allow_growth", 4, Bool),
+        one("allocator_type", 2, Skipped),
+        one("deferred_deletion_bytes", 3, Skipped),
+        one("visible_device_list", 5, String),
+        one("polling_active_delay_usecs", 6, Skipped),
+        one("polling_inactive_delay_msecs", 7, Skipped),
+        one("force_gpu_compatible", 8, Skipped),
+        one("experimental", 9, Skipped),
     }
     DEVICE_COUNT_ENTRY = "tensorflow.ConfigProto.DeviceCountEntry" as (Text, i32), {
         one("key", 1, String),
