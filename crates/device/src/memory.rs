@@ -68,13 +68,7 @@ impl Memory {
         // SAFETY: both blocks have the same length, and the call returns when the copy is done.
         #[expect(unsafe_code, reason = "the C runtime")]
         let status = unsafe {
-            ffi::tfcdev_copy(
-                self.device.pointer(),
-                copy.address,
-                self.address,
-                self.len as u64,
-                &mut error,
-            )
+            ffi::tfcdev_copy(self.device.pointer(), copy.address, self.address, self.len as u64, &mut error)
         };
         if status == 0 { Ok(copy) } else { Err(failed(&error)) }
     }

@@ -68,7 +68,9 @@ impl Executable {
     /// driver's error, or with the program's own message.
     pub fn run_on_device(&self, call: &mut DeviceCall<'_, '_>) -> Result<()> {
         let create = || {
-            let instance = self.device_instance()?;
+            // SAFETY: `self` owns its instances, which are dropped before the object.
+            #[expect(unsafe_code, reason = "addresses in the loaded object")]
+            let instance = unsafe { self.device_instance() }?;
             instance.ok_or_else(|| Error::internal("the code has no device program"))
         };
         let Some(owner) = call.owner else {
@@ -92,7 +94,8 @@ impl Executable {
 
     fn run_instance(&self, instance: &mut DeviceInstance, call: &mut DeviceCall<'_, '_>) -> Result<()> {
         let interface = self.interface();
-        let fits = |memory: &Memory, len: usize| memory.len() >= len && memory.device().is_same(instance.device());
+        let fits =
+            |memory: &Memory, len: usize| memory.len() >= len && memory.device().is_same(instance.device());
         let shapes = interface.arguments().iter().map(|argument| bytes(&argument.shape));
         let own = interface.own_results().map(|result| bytes(&result.whole()));
         let is_valid = call.arguments.len() == interface.arguments().len()

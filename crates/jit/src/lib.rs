@@ -12,7 +12,7 @@ mod instance;
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use call::{Call, Operand};
 pub use device::{
-    Device, Instance as DeviceInstance, Kind as DeviceKind, KernelFacts, Memory as DeviceMemory,
+    Device, Instance as DeviceInstance, KernelFacts, Kind as DeviceKind, Memory as DeviceMemory,
     Operation as DeviceOperation, Options as DeviceOptions, Record as DeviceRecord, count as device_count,
 };
 pub use device_call::{DeviceCall, DeviceOperand, DeviceTrace};

@@ -229,9 +229,7 @@ impl Place {
     /// True if [`Self::code_key`] is this one. Cheaper than creating it.
     pub(crate) fn has_code_key(&self, key: &str) -> bool {
         match &self.gpu {
-            Some(gpu) => {
-                key.strip_prefix("GPU ").is_some_and(|number| number.parse() == Ok(gpu.number()))
-            }
+            Some(gpu) => key.strip_prefix("GPU ").is_some_and(|number| number.parse() == Ok(gpu.number())),
             None => self.device.kind() == key,
         }
     }
@@ -259,7 +257,8 @@ pub(crate) fn all(cpus: usize, gpus: &[Arc<Gpu>]) -> IdVec<DeviceId, Place> {
     let on_host = |device| Place { device: Arc::new(device), gpu: None };
     let cpus = (0..cpus.max(1)).map(|number| on_host(Cpu::new(number, false)));
     let gpus = gpus.iter().flat_map(|gpu| {
-        [false, true].map(|is_xla| Place { device: Arc::new(GpuDevice::new(gpu, is_xla)), gpu: Some(gpu.clone()) })
+        [false, true]
+            .map(|is_xla| Place { device: Arc::new(GpuDevice::new(gpu, is_xla)), gpu: Some(gpu.clone()) })
     });
     cpus.chain([on_host(Cpu::new(0, true))]).chain(gpus).collect()
 }

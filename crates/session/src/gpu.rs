@@ -86,9 +86,8 @@ impl Gpu {
     /// Copies bytes of the host to new memory.
     pub(crate) fn copy_in(&self, bytes: &[u8]) -> Result<DeviceMemory> {
         let device = self.device()?;
-        let memory = recorded(self.number, Direction::ToGpu, bytes.len(), || {
-            DeviceMemory::from_bytes(device, bytes)
-        })?;
+        let memory =
+            recorded(self.number, Direction::ToGpu, bytes.len(), || DeviceMemory::from_bytes(device, bytes))?;
         self.copies.ins.fetch_add(1, Ordering::Relaxed);
         self.copies.in_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(memory)
@@ -143,7 +142,9 @@ impl Gpus {
             Ok(count) => count,
             Err(error) => {
                 let other = match options.driver {
-                    None => "; for an OpenCL driver, set --device-driver opencl or TFCOMPILE_DEVICE_DRIVER=opencl",
+                    None => {
+                        "; for an OpenCL driver, set --device-driver opencl or TFCOMPILE_DEVICE_DRIVER=opencl"
+                    }
                     Some(_) => "",
                 };
                 return Self::missing(format!("{}{other}", error.message()));

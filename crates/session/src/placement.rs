@@ -170,7 +170,12 @@ impl Placement {
             let device = self.by_name.get(&node.name).copied().unwrap_or(HOST);
             format!("{}: ({}): {}\n", node.name, node.op, devices[device].name())
         };
-        graph.nodes.values().filter(|node| !matches!(node.op.as_str(), "_Arg" | tf::RETVAL)).map(line).collect()
+        graph
+            .nodes
+            .values()
+            .filter(|node| !matches!(node.op.as_str(), "_Arg" | tf::RETVAL))
+            .map(line)
+            .collect()
     }
 
     /// Device of a node. A node of an inlined function runs on the device of its call.
@@ -216,13 +221,7 @@ fn hint(request: &Request, no_gpu: Option<&str>) -> String {
     }
 }
 
-fn no_device(
-    node: &Node,
-    text: &str,
-    request: &Request,
-    devices: &Devices,
-    no_gpu: Option<&str>,
-) -> Error {
+fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices, no_gpu: Option<&str>) -> Error {
     let hint = hint(request, no_gpu);
     Error::invalid(format!(
         "Cannot assign a device for operation {}: Operation was explicitly assigned to {text} but available devices \

@@ -90,7 +90,11 @@ fn variables_stay_on_the_gpu_between_steps() {
         let after = session.copies();
         // Only x moves: 16 bytes in each step.
         assert_eq!(after.to_host - before.to_host, 0, "{device}");
-        assert_eq!((after.to_gpu - before.to_gpu, after.to_gpu_bytes - before.to_gpu_bytes), (4, 64), "{device}");
+        assert_eq!(
+            (after.to_gpu - before.to_gpu, after.to_gpu_bytes - before.to_gpu_bytes),
+            (4, 64),
+            "{device}"
+        );
         let w = session.variable_value("w").expect("known").expect("a value");
         close(&w.to_vec::<f32>().expect("floats"), &expected(5));
         assert_eq!(session.copies().to_host - after.to_host, 1, "{device}");
@@ -123,11 +127,12 @@ fn the_default_device_takes_what_can_run_there() {
     let mut g = graph("");
     let attribute = Attr::Shape(TensorShapeProto::default());
     g.add("message", "AsString", &["y"], &[("T", ty(F))]);
-    g.add("print", "Print", &["y", "message"], &[
-        ("T", ty(F)),
-        ("U", types(&[tf::DataType::String])),
-        ("shape", attribute),
-    ]);
+    g.add(
+        "print",
+        "Print",
+        &["y", "message"],
+        &[("T", ty(F)), ("U", types(&[tf::DataType::String])), ("shape", attribute)],
+    );
     let log = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let sink = log.clone();
     let options = Options {
@@ -190,14 +195,15 @@ fn traces_show_kernels_and_copies_of_the_gpu() {
     let of = |suffix: &str| {
         let name = format!("/job:localhost/replica:0/task:0/device:GPU:0/{suffix}");
         let device = stats.dev_stats.iter().find(|device| device.device == name);
-        device.unwrap_or_else(|| panic!("{name} in {:?}", stats.dev_stats.iter().map(|d| &d.device).collect::<Vec<_>>()))
+        device.unwrap_or_else(|| {
+            panic!("{name} in {:?}", stats.dev_stats.iter().map(|d| &d.device).collect::<Vec<_>>())
+        })
     };
     let names = |suffix: &str| of(suffix).node_stats.iter().map(|n| n.node_name.clone()).collect::<Vec<_>>();
     assert_eq!(names("stream:1"), names("stream:all"));
     assert!(names("stream:all").contains(&"xw:MatMul".to_owned()), "{:?}", names("stream:all"));
     assert_eq!(names("stream:all").last().map(String::as_str), Some("y:Tanh"));
-    let copies: Vec<&str> =
-        of("memcpy").node_stats.iter().map(|node| node.timeline_label.as_str()).collect();
+    let copies: Vec<&str> = of("memcpy").node_stats.iter().map(|node| node.timeline_label.as_str()).collect();
     assert!(copies.contains(&"MEMCPYHtoD bytes:16") && copies.contains(&"MEMCPYDtoH bytes:16"), "{copies:?}");
     let label = &of("stream:1").node_stats.last().expect("a kernel").timeline_label;
     assert!(label.contains("hlo:") && label.ends_with("@@y:Tanh"), "{label}");

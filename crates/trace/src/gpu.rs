@@ -95,9 +95,7 @@ impl GpuLanes {
         let stats = stats(execution, event);
         let (all, own) = match event.kind.copy() {
             None => (format!("{device}/stream:all"), format!("{device}/stream:{}", event.stream)),
-            Some(copy) => {
-                (format!("{device}/memcpy"), format!("{device}/stream:{}<{copy}>", event.stream))
-            }
+            Some(copy) => (format!("{device}/memcpy"), format!("{device}/stream:{}<{copy}>", event.stream)),
         };
         self.devices.entry(all).or_default().push(stats.clone());
         self.devices.entry(own).or_default().push(stats);

@@ -105,9 +105,9 @@ impl SessionArgs {
     pub(crate) fn gpu_options(&self, from_environment: Option<&str>) -> Result<session::GpuOptions> {
         let driver = match (&self.device_driver, from_environment) {
             (Some(name), _) => Some(compiler::device_kind(name)?),
-            (None, Some(name)) => Some(
-                compiler::device_kind(name).map_err(|error| error.context("TFCOMPILE_DEVICE_DRIVER"))?,
-            ),
+            (None, Some(name)) => {
+                Some(compiler::device_kind(name).map_err(|error| error.context("TFCOMPILE_DEVICE_DRIVER"))?)
+            }
             (None, None) => None,
         };
         Ok(session::GpuOptions { driver, ..session::GpuOptions::default() })

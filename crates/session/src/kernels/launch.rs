@@ -217,7 +217,11 @@ pub(super) struct Timing {
 
 impl Timing {
     /// Launches a kernel and measures its duration as requested.
-    pub(super) fn of(kernel: &Kernel, recorder: Option<&Recorder>, launch: impl FnOnce() -> Result<()>) -> Result<Self> {
+    pub(super) fn of(
+        kernel: &Kernel,
+        recorder: Option<&Recorder>,
+        launch: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
         let now = || recorder.map_or(0, Recorder::now);
         let begin = now();
         let start = kernel.counts.profile.is_some().then(Instant::now);
