@@ -1,14 +1,13 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
-use crate::back::{Assembler, DeviceCode, MachineCode};
-use crate::{BackOptions, Observer};
+use crate::Observer;
+use crate::compiled::{DeviceCode, MachineCode};
+use crate::options::{Assembler, BackOptions};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
 use hlo::{Interface, Module};
-use jit::{Device, DeviceKind};
 use nest::launch::DeviceProgram;
 use support::{Code, Coded as _, Error, Result};
-use target::Target;
 
 /// Compiles an optimized module for the devices of the options. Also returns its constants.
 ///
@@ -117,31 +116,6 @@ fn memory(module: &Module, assignment: &buffers::BufferAssignment, constants: u6
         persistent: assignment.persistent_size,
         constants,
     })
-}
-
-/// Returns the kind of devices with a name: `cuda` or `opencl`.
-pub fn device_kind(name: &str) -> Result<DeviceKind> {
-    match name {
-        "cuda" => Ok(DeviceKind::Cuda),
-        "opencl" => Ok(DeviceKind::OpenCl),
-        _ => Err(Error::invalid(format!("unknown kind of device '{name}': expected cuda or opencl"))
-            .coded(Code::Target)),
-    }
-}
-
-/// Returns the target of the code for an open device.
-pub fn device_target(device: &Device) -> Result<Target> {
-    match device.kind() {
-        DeviceKind::OpenCl => Target::opencl(),
-        DeviceKind::Cuda => Target::cuda(&cuda_architecture(device.info()?.architecture)),
-    }
-}
-
-/// Returns LLVM's name for a compute capability. Only the `a` architectures have the instructions
-/// of the newest matrix units.
-fn cuda_architecture(capability: u32) -> String {
-    let own = if [90, 100, 120].contains(&capability) { "a" } else { "" };
-    format!("sm_{capability}{own}")
 }
 
 /// Returns the kernels that run as one thread although they have much work.

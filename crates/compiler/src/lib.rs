@@ -8,12 +8,15 @@
 mod aot_build;
 mod back;
 mod check;
+mod compiled;
 mod counters;
 mod device;
+mod device_target;
 mod front;
 mod hlo_program;
 mod in_process;
 mod loadable;
+mod options;
 mod pipeline;
 mod profile;
 mod program_file;
@@ -22,12 +25,12 @@ pub mod tuning;
 
 pub use aot::ProfileCounter;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
-pub use back::{
-    Assembler, BackOptions, Compiled, DeviceCode, MachineCode, compile_module, compile_optimized, optimize,
-};
+pub use back::{compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
-pub use device::{device_kind, device_target, serial_kernels};
+pub use compiled::{Compiled, DeviceCode, MachineCode};
+pub use device::serial_kernels;
+pub use device_target::{device_kind, device_target};
 pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
@@ -35,6 +38,7 @@ pub use in_process::{Executable, Session, compile_in_process, host, in_process_o
 pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};
+pub use options::{Assembler, BackOptions};
 pub use pipeline::{
     PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, with_size_results,
 };

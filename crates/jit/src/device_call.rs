@@ -1,9 +1,9 @@
 //! A single call of a device program on memory of its device.
 
+use crate::device_instances::lock;
 use crate::instance::{Executable, bytes};
 use device::{Instance as DeviceInstance, KernelFacts, Memory, Record};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use support::{Error, Result};
 
 /// Memory of an argument on the device.
@@ -48,18 +48,6 @@ pub struct DeviceTrace {
     pub kernels: BTreeMap<u32, KernelFacts>,
 }
 
-/// Instances of a device program: idle ones without state, and those with the state of an owner.
-#[derive(Debug, Default)]
-pub(crate) struct DeviceInstances {
-    idle: Mutex<Vec<DeviceInstance>>,
-    owned: Mutex<BTreeMap<String, Arc<Mutex<DeviceInstance>>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic cannot leave these collections in an invalid state.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Executable {
     /// Runs the device program once on memory of its device, and waits for it.
     ///
@@ -74,20 +62,12 @@ impl Executable {
             instance.ok_or_else(|| Error::internal("the code has no device program"))
         };
         let Some(owner) = call.owner else {
-            let idle = lock(&self.device_instances.idle).pop();
-            let mut instance = idle.map_or_else(create, Ok)?;
+            let mut instance = self.device_instances.take_idle().map_or_else(create, Ok)?;
             let result = self.run_instance(&mut instance, call);
-            lock(&self.device_instances.idle).push(instance);
+            self.device_instances.add_idle(instance);
             return result;
         };
-        let known = lock(&self.device_instances.owned).get(owner).cloned();
-        let instance = match known {
-            Some(instance) => instance,
-            None => {
-                let new = Arc::new(Mutex::new(create()?));
-                lock(&self.device_instances.owned).entry(owner.to_owned()).or_insert(new).clone()
-            }
-        };
+        let instance = self.device_instances.owned(owner, create)?;
         let mut instance = lock(&instance);
         self.run_instance(&mut instance, call)
     }

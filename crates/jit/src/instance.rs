@@ -9,7 +9,7 @@ use hlo::{Argument, Interface, Output};
 use shape::ArrayShape;
 use support::{Code, Error, Result};
 
-use crate::device_call::DeviceInstances;
+use crate::device_instances::DeviceInstances;
 use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
 use tfcompile_runtime::{ParallelFor, parallel_for};
 

@@ -7,6 +7,7 @@
 mod aligned;
 mod call;
 mod device_call;
+mod device_instances;
 mod instance;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};

@@ -35,6 +35,7 @@ mod calls;
 mod context;
 mod contraction;
 mod device;
+mod device_program;
 mod element;
 pub mod elemental;
 mod entry;
@@ -53,7 +54,7 @@ mod transpose;
 
 pub use context::KernelContext;
 pub use context::parameters::Memory;
-pub use device::lower_device;
+pub use device_program::lower_device;
 pub use element::{Element, decode, encode, memory_type, normalize, register_type, splat};
 pub use entry::custom_call::ABORT_STATUS;
 pub use entry::profile::Counter;

@@ -4,7 +4,7 @@
 use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, kernels, kind, nodes};
 use crate::peak::Peak;
-use crate::profile::ProfileOptions;
+use crate::profile_options::ProfileOptions;
 use compiler::{
     Compiled, Device, DeviceOperation, DeviceRecord, Executable, NoObserver, compile_module, host,
     in_process_options,

@@ -23,6 +23,7 @@ mod latency;
 mod limits;
 mod peak;
 mod profile;
+mod profile_options;
 mod signature;
 pub mod summary;
 mod verify;
@@ -37,7 +38,8 @@ pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};
 pub use latency::Latency;
 pub use limits::index_limits;
 pub use peak::{Peak, Probe, measure_peak};
-pub use profile::{ProfileOptions, profile};
+pub use profile::profile;
+pub use profile_options::ProfileOptions;
 pub use signature::Signature;
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,

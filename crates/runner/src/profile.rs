@@ -3,6 +3,7 @@
 use crate::device_profile::profile_device;
 use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
+use crate::profile_options::ProfileOptions;
 use buffers::{Allocation, Slice};
 use compiler::{Compiled, Counter, Executable, Span};
 use hlo::{InstructionId, Module, PrintOptions};
@@ -12,19 +13,6 @@ use std::time::{Duration, Instant};
 use support::{Error, Result};
 use target::Target;
 use trace::{Bar, Lane, Report, Roof, Series};
-
-/// Options of a profile.
-#[derive(Clone, Debug)]
-pub struct ProfileOptions {
-    /// Title of the report.
-    pub title: String,
-    /// Number of measured runs, after one warm-up run.
-    pub steps: u64,
-    /// Number of threads.
-    pub threads: usize,
-    /// True to measure the machine's peak.
-    pub peak: bool,
-}
 
 /// Runs a program that was compiled with `is_profiled`, and reports on the average run. The
 /// timeline's bars follow the order of the schedule and have the measured lengths. Bars of a loop's

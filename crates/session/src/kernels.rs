@@ -11,6 +11,7 @@ mod constants;
 mod gpu_launch;
 mod launch;
 mod one_node;
+mod timing;
 
 pub(crate) use background::Background;
 pub(crate) use cache::Kernels;

@@ -1,94 +1,17 @@
 //! Converts executions of nodes to `StepStats`.
 
-use crate::gpu::{GpuEvent, GpuLanes};
+use crate::execution::{Execution, Instruction, Output};
+use crate::gpu::GpuLanes;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use tf::DataType;
 use tf::proto::{
     AllocationDescription, DeviceStepStats, Dim, MemoryStats, NodeExecStats, NodeOutput, RunMetadata,
     StepStats, TensorDescription, TensorShapeProto,
 };
 
-/// One execution of a node. Times are nanoseconds since the epoch, from a monotonic clock.
-#[derive(Clone, Debug, Default)]
-pub struct Execution {
-    /// Full name of the device, `/job:localhost/replica:0/task:0/device:CPU:0`.
-    pub device: String,
-    /// Name of the node.
-    pub name: String,
-    /// Op of the node.
-    pub op: String,
-    /// Data inputs as named in the graph: `a`, or `a:1` for an output other than the first.
-    pub inputs: Vec<String>,
-    /// Time when all inputs were available.
-    pub scheduled: u64,
-    /// Time when a thread dequeued the node.
-    pub start: u64,
-    /// Start time of the kernel.
-    pub kernel_start: u64,
-    /// End time of the kernel.
-    pub kernel_end: u64,
-    /// Time when the outputs had been propagated.
-    pub end: u64,
-    /// Number of the thread, counted from 0.
-    pub thread: u32,
-    /// Outputs, except dead ones.
-    pub outputs: Vec<Output>,
-    /// Bytes of temporary memory that the kernel used.
-    pub temporary_bytes: u64,
-    /// Bytes that persist in the session: variables and constants.
-    pub persistent_bytes: u64,
-    /// Number of simple arithmetic operations of the kernel, or 0 if unknown.
-    pub flops: u64,
-    /// Bytes that the kernel read and wrote, or 0 if unknown.
-    pub moved_bytes: u64,
-    /// What GPUs did for the node: kernels and copies.
-    pub gpu_events: Vec<GpuEvent>,
-    /// Instructions of the kernel, if they were counted. Their times lie within the kernel's.
-    pub instructions: Vec<Instruction>,
-}
-
-/// An instruction of a compiled kernel while it ran.
-#[derive(Clone, Debug, Default)]
-pub struct Instruction {
-    /// Name in HLO.
-    pub name: String,
-    /// Opcode, or the dominant opcode of a fusion.
-    pub kind: String,
-    /// The text of the instruction.
-    pub text: String,
-    /// Number of enclosing loops and conditionals.
-    pub depth: usize,
-    /// Start time in nanoseconds since the epoch.
-    pub start: f64,
-    /// End time in nanoseconds since the epoch.
-    pub end: f64,
-    /// Number of simple arithmetic operations over all iterations.
-    pub flops: u64,
-    /// Bytes read and written over all iterations.
-    pub bytes: u64,
-}
-
 /// Device name suffix for the instructions of compiled kernels in `StepStats`. TensorFlow's
 /// timeline shows them as an additional device, like the streams of a GPU.
 pub(crate) const INSTRUCTIONS: &str = "/instructions";
-
-/// Output tensor of a node.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Index of the output.
-    pub slot: usize,
-    /// Type of the tensor. TensorFlow 1 reference variables have a reference type.
-    pub data_type: DataType,
-    /// Dimension sizes.
-    pub sizes: Vec<i64>,
-    /// Size in memory in bytes, or 0 for values that are not arrays.
-    pub bytes: u64,
-    /// Memory address, which identifies shared memory.
-    pub address: u64,
-    /// Name of the allocator, such as `cpu`.
-    pub allocator: &'static str,
-}
 
 /// Collects the executions of a step. Threads may record concurrently.
 #[derive(Debug, Default)]

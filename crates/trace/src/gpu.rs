@@ -8,78 +8,9 @@
 //! | `/device:GPU:0/memcpy` | all copies |
 //! | `/device:GPU:0/stream:0<MEMCPYHtoD>` | the copies of a stream in one direction |
 
-use crate::collector::Execution;
+use crate::execution::{Execution, GpuEvent, GpuEventKind};
 use std::collections::BTreeMap;
 use tf::proto::{DeviceStepStats, NodeExecStats};
-
-/// Kind of an operation of a GPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GpuEventKind {
-    /// A kernel.
-    #[default]
-    Kernel,
-    /// A copy from the host.
-    HostToDevice,
-    /// A copy to the host.
-    DeviceToHost,
-    /// A copy within the GPU.
-    DeviceToDevice,
-    /// Memory was filled.
-    Fill,
-}
-
-impl GpuEventKind {
-    /// TensorFlow's name of a copy; `None` for a kernel.
-    pub(crate) fn copy(self) -> Option<&'static str> {
-        match self {
-            Self::Kernel => None,
-            Self::HostToDevice => Some("MEMCPYHtoD"),
-            Self::DeviceToHost => Some("MEMCPYDtoH"),
-            Self::DeviceToDevice => Some("MEMCPYDtoD"),
-            Self::Fill => Some("MEMSET"),
-        }
-    }
-}
-
-/// An operation of a GPU.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GpuEvent {
-    /// Number of the GPU.
-    pub gpu: usize,
-    /// Number of the stream.
-    pub stream: u64,
-    /// Kind of the operation.
-    pub kind: GpuEventKind,
-    /// Symbol of the kernel.
-    pub name: String,
-    /// HLO instruction and node that the kernel computes.
-    pub label: String,
-    /// Copied bytes, or an estimate of those that the kernel reads and writes.
-    pub bytes: u64,
-    /// Estimated operations of the kernel.
-    pub flops: u64,
-    /// Start time in nanoseconds since the epoch.
-    pub start: u64,
-    /// End time in nanoseconds since the epoch.
-    pub end: u64,
-    /// Resources of the kernel.
-    pub kernel: Option<GpuKernel>,
-}
-
-/// Resources of a kernel; zero where unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct GpuKernel {
-    /// Threads of a workgroup.
-    pub threads: u32,
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Bytes of workgroup memory.
-    pub workgroup_bytes: u32,
-    /// Bytes of a thread's own memory.
-    pub local_bytes: u32,
-    /// Part of a multiprocessor's threads that can be active, from 0 to 1.
-    pub occupancy: Option<f64>,
-}
 
 /// Collects events into the devices that TensorFlow's tracer writes.
 #[derive(Debug, Default)]

@@ -9,13 +9,14 @@
 
 mod chrome_trace;
 mod collector;
+mod execution;
 mod gpu;
 mod lanes;
 mod report;
 mod step_report;
 
 pub use chrome_trace::{TimelineOptions, chrome_trace};
-pub use collector::{Collector, Execution, Instruction, Output};
-pub use gpu::{GpuEvent, GpuEventKind, GpuKernel};
+pub use collector::Collector;
+pub use execution::{Execution, GpuEvent, GpuEventKind, GpuKernel, Instruction, Output};
 pub use report::{Bar, Kernel, Lane, Report, Roof, Series, html};
 pub use step_report::step_report;

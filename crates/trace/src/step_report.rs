@@ -1,7 +1,8 @@
 //! Converts steps of a session to a report: the timeline of one step, and average times of nodes
 //! and instructions.
 
-use crate::collector::{Collector, Execution};
+use crate::collector::Collector;
+use crate::execution::Execution;
 use crate::gpu;
 use crate::lanes::lanes;
 use crate::report::{Bar, Kernel, Lane, Report, Series};

@@ -22,7 +22,7 @@ const MAX_NESTING: usize = 100;
 const MANY_STEPS: usize = 24;
 
 /// Adds the steps of the module's entry to the program, and the kernels that control it.
-pub(super) fn emit(
+pub(crate) fn emit(
     module: &Module,
     schedule: &Schedule,
     assignment: &BufferAssignment,

@@ -2,7 +2,7 @@
 
 use super::Site;
 use super::cache::{Kernel, Use};
-use super::launch::{Results, Timing};
+use super::timing::{Results, Timing};
 use crate::context::Context;
 use crate::gpu::Gpu;
 use crate::recorder::{GpuTrace, Recorder};

@@ -4,17 +4,16 @@
 use super::Site;
 use super::cache::{Kernel, Use};
 use super::one_node::Source;
+use super::timing::{Results, Timing};
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::lock::lock;
 use crate::recorder::Recorder;
-use crate::recorder::profile::Span;
 use crate::value::Variable;
 use crate::value::{Storage, Tensor, Value};
 use jit::{Call, Operand};
 use shape::ArrayShape;
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
 use support::{Error, Result};
 
 /// The distinct variables of a node, in the order of its inputs.
@@ -136,12 +135,6 @@ pub(super) fn launch(
     deliver(kernel, result?, locked, cx)
 }
 
-/// Results of a kernel, and the sizes determined by the run.
-pub(super) struct Results {
-    pub(super) buffers: Vec<Storage>,
-    pub(super) dynamic_sizes: Vec<i64>,
-}
-
 fn call(
     site: &Site,
     kernel: &Arc<Kernel>,
@@ -205,30 +198,6 @@ fn call(
         recorder.launched(&kernel.counts, timing.span, ticks, None);
     }
     Ok(Results { buffers: buffers.into_iter().map(Storage::of_host).collect(), dynamic_sizes })
-}
-
-/// Duration of a launch. Zero if not requested.
-pub(super) struct Timing {
-    /// Duration on the monotonic clock, for profiles.
-    time: Duration,
-    /// Span on the recorder's clock.
-    pub(super) span: Span,
-}
-
-impl Timing {
-    /// Launches a kernel and measures its duration as requested.
-    pub(super) fn of(
-        kernel: &Kernel,
-        recorder: Option<&Recorder>,
-        launch: impl FnOnce() -> Result<()>,
-    ) -> Result<Self> {
-        let now = || recorder.map_or(0, Recorder::now);
-        let begin = now();
-        let start = kernel.counts.profile.is_some().then(Instant::now);
-        launch()?;
-        let time = start.map(|start| start.elapsed()).unwrap_or_default();
-        Ok(Self { time, span: Span { begin, end: now() } })
-    }
 }
 
 /// Converts a kernel's results to the node's outputs and the new values of variables, cut to the

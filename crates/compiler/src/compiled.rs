@@ -1,0 +1,55 @@
+//! Compiled modules.
+
+use aot::ProfileCounter;
+use buffers::{BufferAssignment, ConstantsBlock};
+use codegen::CompiledModule;
+use hlo::Module;
+use jit::Device;
+use kernel::Counter;
+use nest::launch::DeviceProgram;
+use plan::ModulePlan;
+
+/// A compiled module.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Optimized HLO.
+    pub module: Module,
+    /// Options of the plan.
+    pub plan_options: plan::Options,
+    /// Constants of all versions.
+    pub constants: ConstantsBlock,
+    /// Generated code.
+    pub code: MachineCode,
+    /// The open device that runs the code; `None` for the processor.
+    pub open_device: Option<Device>,
+}
+
+/// Code of a module, and its use of memory.
+#[derive(Debug)]
+pub struct MachineCode {
+    /// Plan of the first version.
+    pub plan: ModulePlan,
+    /// Buffer assignment of the first version. Its sizes are large enough for every version.
+    pub assignment: BufferAssignment,
+    /// Names of the kernels, in the order of their code.
+    pub kernels: Vec<String>,
+    /// Counters of the code; empty unless it is profiled.
+    pub counters: Vec<ProfileCounter>,
+    /// Instructions that the counters measure.
+    pub counted: Vec<Counter>,
+    /// Plans of the other versions, in the order of `BackOptions::variants`.
+    pub variants: Vec<ModulePlan>,
+    /// Object file.
+    pub output: CompiledModule,
+    /// What the object contains if a device runs the program.
+    pub device: Option<DeviceCode>,
+}
+
+/// A program of a device.
+#[derive(Debug)]
+pub struct DeviceCode {
+    /// Kernels and the steps of the host.
+    pub program: DeviceProgram,
+    /// The program and its images in their binary form.
+    pub binary: Vec<u8>,
+}
