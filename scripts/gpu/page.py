@@ -8,6 +8,7 @@ import json
 import math
 import pathlib
 import sys
+import textwrap
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
@@ -72,10 +73,13 @@ def measured(report):
 def predicted(predictions):
     gpu = predictions["gpu"]
     text = "## Predictions\n\n"
-    text += f"Written down before a measurement, for an {gpu['name'].split()[0]}: the larger of the time for the bytes "
-    text += f"({gpu['copy_bytes_per_s'] / 1e12:.1f} TB/s)\nand for the operations ({gpu['f32_flops'] / 1e12:.0f} TFLOP/s in "
-    text += "f32) of each kernel, plus one launch. Registers and occupancy are\nthose that `ptxas` "
-    text += f"reports for {gpu['architecture']}.\n\n"
+    paragraph = (
+        f"Written down before a measurement, for an {gpu['name'].split()[0]}: the larger of the time for the bytes "
+        f"({gpu['copy_bytes_per_s'] / 1e12:.1f} TB/s) and for the operations ({gpu['f32_flops'] / 1e12:.0f} TFLOP/s in "
+        f"f32, {gpu['matrix_flops'] / 1e12:.0f} with matrix instructions) of each kernel, plus one launch. Registers "
+        f"and occupancy are those that `ptxas` reports for {gpu['architecture']}."
+    )
+    text += textwrap.fill(paragraph, 100) + "\n\n"
     text += "| model | kernels | time | largest kernel | registers | occupancy | limit |\n|---|---|---|---|---|---|---|\n"
     for name, model in predictions["models"].items():
         kernels = model["kernels"]

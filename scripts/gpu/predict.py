@@ -26,6 +26,8 @@ GPU = {
     "workgroup_bytes": 227 << 10,
     "copy_bytes_per_s": 4.3e12,
     "f32_flops": 67e12,
+    # Without sparsity, and the share of it that `mma.sync` reaches at best.
+    "matrix_flops": 0.6 * 990e12,
     "launch_s": 2.5e-6,
 }
 
@@ -50,10 +52,13 @@ def registers(path, ptxas):
         source.write_bytes(ptx.rstrip(b"\0"))
         command = [ptxas, "-v", f"-arch={name}", "-o", f"{folder}/kernels.cubin", str(source)]
         report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    # Kernels with matrix instructions.
+    bodies = re.split(r"\.visible \.entry ", ptx.decode("utf-8", "replace"))[1:]
+    matrix = {body.split("(", 1)[0].strip() for body in bodies if "mma.sync" in body}
     kernels, current = {}, None
     for text in report.splitlines():
         if match := re.search(r"Compiling entry function '([^']+)'", text):
-            current = kernels.setdefault(match[1], {"registers": 0, "workgroup": 0, "spill": 0})
+            current = kernels.setdefault(match[1], {"registers": 0, "workgroup": 0, "spill": 0, "matrix": match[1] in matrix})
         for key, pattern in [
             ("registers", r"Used (\d+) registers"),
             ("workgroup", r"(\d+) bytes smem"),
@@ -82,7 +87,8 @@ def predict(folder, name, ptxas):
         kernel = used[launch["kernel"]]
         share = min(launch["groups"] * launch["threads"] / (GPU["processors"] * 128), 1.0)
         memory = launch["bytes"] / GPU["copy_bytes_per_s"]
-        compute = 2 * launch["operations"] / GPU["f32_flops"]
+        peak = GPU["matrix_flops"] if kernel["matrix"] else GPU["f32_flops"]
+        compute = 2 * launch["operations"] / peak
         limit = "memory" if memory >= compute else "arithmetic"
         time = max(memory, compute) / max(share, 1e-9)
         seconds += launch["times"] * time

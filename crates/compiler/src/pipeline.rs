@@ -204,6 +204,7 @@ pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
 /// Pipeline from imported HLO to the HLO that is planned for these targets, which are versions of
 /// one program. It adds the kernels that depend on the targets' caches.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
+    let on_device = targets.iter().any(|target| target.gpu.is_some());
     let attention_targets = targets.clone();
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
@@ -217,6 +218,10 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         }),
     };
     let mut pipeline = pipeline();
+    if on_device {
+        // Devices divide reductions themselves, into more parts.
+        pipeline.remove(TreeReductionRewriter.name());
+    }
     pipeline.push(Box::new(attention));
     pipeline.push(Box::new(chaining));
     pipeline

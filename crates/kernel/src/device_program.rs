@@ -6,7 +6,7 @@ use buffers::{BufferAssignment, Schedule};
 use hlo::Module;
 use nest::launch::{DeviceProgram, KernelFacts};
 use nest::{FunctionId, Linkage};
-use plan::ModulePlan;
+use plan::{ModulePlan, Strategy};
 use support::{Id as _, Result};
 use target::Target;
 
@@ -56,10 +56,12 @@ pub fn lower_device(
                 function.linkage = Linkage::Kernel { threads: grid.threads };
                 program.kernels.functions.push(function);
                 let nanoseconds = plan.work.nanoseconds();
+                // The first step of a plan with several does its work; the others read the scratch.
+                let is_later = matches!(plan.strategy, Strategy::Device(_)) && part.start > 0;
                 program.facts.push(KernelFacts {
                     label: name.clone(),
-                    operations: plan.work.operations,
-                    bytes: plan.work.bytes,
+                    operations: if is_later { 0 } else { plan.work.operations },
+                    bytes: if is_later { plan.scratch_bytes } else { plan.work.bytes },
                     is_serial: grid.groups * u64::from(grid.threads) == 1 && nanoseconds > MUCH_WORK,
                 });
                 if call.takes_workers_scratch {

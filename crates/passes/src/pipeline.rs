@@ -40,6 +40,11 @@ impl Pipeline {
         self.name
     }
 
+    /// Removes the passes with a name.
+    pub fn remove(&mut self, name: &str) {
+        self.passes.retain(|pass| pass.name() != name);
+    }
+
     /// Appends a pass.
     pub fn push(&mut self, pass: Box<dyn Pass>) {
         self.passes.push(pass);

@@ -1,8 +1,9 @@
 //! Translation of what only kernels of a device have: the guard, thread numbers, workgroup memory,
 //! and barriers.
 
-use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum};
+use inkwell::{FloatPredicate, IntPredicate};
 use nest::{MatrixKind, ThreadIndex, ValueId};
 use support::{Error, Id, Result};
 
@@ -132,5 +133,31 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let memory = self.module.workgroup_memory(bytes, alignment).as_pointer_value();
         let generic = self.module.context.ptr_type(self.module.generic_space());
         Ok(self.builder.build_address_space_cast(memory, generic, "").built()?.into())
+    }
+
+    /// Converts floats to integers with an intrinsic of LLVM that saturates. OpenCL's conversion,
+    /// which SPIR-V uses, does not define the result for NaN; it is 0.
+    pub(crate) fn saturated(
+        &self,
+        name: &str,
+        a: BasicValueEnum<'c>,
+        ty: BasicTypeEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let value = self.call(name, &[ty, a.get_type()], &[a.into()])?;
+        if !self.module.is_spirv() {
+            return Ok(value);
+        }
+        let zero = ty.const_zero();
+        match a {
+            BasicValueEnum::FloatValue(a) => {
+                let is_nan = self.builder.build_float_compare(FloatPredicate::UNO, a, a, "").built()?;
+                self.builder.build_select(is_nan, zero, value, "").built()
+            }
+            BasicValueEnum::VectorValue(a) => {
+                let is_nan = self.builder.build_float_compare(FloatPredicate::UNO, a, a, "").built()?;
+                self.builder.build_select(is_nan, zero, value, "").built()
+            }
+            _ => Err(Error::internal("expected floats to convert to integers")),
+        }
     }
 }

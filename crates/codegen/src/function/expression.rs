@@ -207,12 +207,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
             ConvertOp::UnsignedToFloat => InstructionOpcode::UIToFP,
             ConvertOp::FloatExtend => InstructionOpcode::FPExt,
             ConvertOp::FloatTruncate => InstructionOpcode::FPTrunc,
-            ConvertOp::FloatToSigned => {
-                return self.call("llvm.fptosi.sat", &[ty, a.get_type()], &[a.into()]);
-            }
-            ConvertOp::FloatToUnsigned => {
-                return self.call("llvm.fptoui.sat", &[ty, a.get_type()], &[a.into()]);
-            }
+            ConvertOp::FloatToSigned => return self.saturated("llvm.fptosi.sat", a, ty),
+            ConvertOp::FloatToUnsigned => return self.saturated("llvm.fptoui.sat", a, ty),
             ConvertOp::Bitcast => match (self.source.values[from].scalar, self.source.values[to].scalar) {
                 (ScalarType::Ptr, ScalarType::Ptr) => return Ok(a),
                 (ScalarType::Ptr, _) => InstructionOpcode::PtrToInt,
