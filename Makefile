@@ -76,11 +76,11 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-sessions test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -92,6 +92,7 @@ lint: ## check formatting, clippy, tidy, and whether the README's chart and the 
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
+	scripts/gpu/page.py --check
 	scripts/test_recipes.sh
 
 .PHONY: docs
@@ -191,6 +192,16 @@ wheel: ## build the Python package, with LLVM linked statically: target/wheels
 	scripts/wheel.sh
 test-python: setup-test ## test the Python package, and compare it with TensorFlow and JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
+
+.PHONY: test-gpu test-gpu-sample
+test-gpu: tools ## run all recorded cases, the oracle, and models on an OpenCL runtime for processors, and assemble all PTX
+	scripts/test_gpu.sh all
+test-gpu-sample: tools
+	scripts/test_gpu.sh sample
+
+.PHONY: gpu-check
+gpu-check: ## pack programs, cases, and a script for a machine with CUDA: target/gpu-check.tar.gz (CASES=N)
+	@scripts/gpu/pack.sh $(CASES)
 
 .PHONY: test-gpu-sessions
 test-gpu-sessions: build ## run sessions on an OpenCL device for processors: placement, the fourteen training steps, mnist

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Tests GPU code on a machine without a GPU: recorded cases through SPIR-V on an OpenCL runtime for
-# processors, PTX of the same cases through ptxas, and the host's part on a stand-in for CUDA's
-# driver.
+# Tests GPU code on a machine without a GPU: whole programs and recorded cases through SPIR-V on an
+# OpenCL runtime for processors, and the PTX of the cases through ptxas.
 #   scripts/test_gpu.sh sample|all
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,30 +8,42 @@ cd "$(dirname "$0")/.."
 part=${1:-sample}
 shared=${TFCOMPILE_SHARED:-../shared}
 case $part in
-  sample) cases=120 assembled=150 ;;
-  all) cases= assembled= ;;
+  sample)
+    cases=150 assembled=100
+    models=(mlp dscnn_kws lstm_train_b32)
+    ;;
+  all)
+    cases='' assembled=''
+    models=(mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 lstm_train_b32 resnet8_train_b32)
+    ;;
   *)
     echo "test_gpu: expected sample or all" >&2
     exit 2
     ;;
 esac
-settings=$(scripts/setup_gpu.sh all)
-export_settings() {
-  while IFS='=' read -r name value; do
-    eval "export $name=$value"
-  done <<<"$settings"
-}
+eval "$(scripts/setup_gpu.sh all)"
+export OCL_ICD_VENDORS
 
-echo "== the host's part on a stand-in for the driver"
-scripts/test_device_runtime.sh
+# Only programs that open the driver see its libraries.
+with_driver() { LD_LIBRARY_PATH=$LD_LIBRARY_PATH "$@"; }
 
-export_settings
 folders=(tests/conformance)
 for folder in cases cases_raw; do
   [ ! -d "$shared/conformance/$folder" ] || folders+=("$shared/conformance/$folder")
 done
-echo "== SPIR-V on an OpenCL runtime for processors"
-target/release/conformance "${folders[@]}" --device opencl ${cases:+--sample "$cases"} \
-  --known tests/conformance/known_failures.toml | tail -n 12
-echo "== PTX of every kernel through ptxas, for sm_80 and sm_90a"
+echo "== recorded cases through SPIR-V"
+with_driver target/release/conformance "${folders[@]}" --device opencl ${cases:+--sample "$cases"} --known tests/conformance/known_failures.toml | tail -n 12
+echo "== whole programs through SPIR-V"
+with_driver scripts/gpu/oracle.sh tests/oracle --tool target/release/tfcompile | tail -n 3
+if [ "$part" = all ] && [ -d "$shared/oracle" ]; then
+  with_driver scripts/gpu/oracle.sh "$shared/oracle" --tool target/release/tfcompile | tail -n 3
+fi
+echo "== models through SPIR-V"
+if [ -d "$shared/oracle" ]; then
+  ORACLE=scripts/gpu/oracle.sh ORACLE_THREADS='' with_driver scripts/models.sh "$shared/oracle" "${models[@]}" | tail -n 12
+else
+  [ "${CI:-}" != true ] || { echo "test_gpu: missing $shared/oracle, which CI=true requires" >&2; exit 1; }
+  echo "skipped: missing $shared/oracle (set TFCOMPILE_SHARED)"
+fi
+echo "== PTX through ptxas, for sm_80 and sm_90a"
 target/release/ptx "${folders[@]}" --ptxas "$TFCOMPILE_PTXAS" ${assembled:+--sample "$assembled"} | tail -n 12
