@@ -2,8 +2,8 @@
 # The study: compiles each experiment from its graph, links a program around it, and trains it.
 #   examples/experiments/run.sh [NAME...]
 # TOOL=FILE: another tfcompile. STEPS=N: number of steps.
-# DEVICE=XLA_GPU:0: instead trains each graph in a session on this device, and compares the losses with
-# those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL).
+# DEVICE=XLA_GPU:0: instead trains each graph in a session on this device, and compares the losses
+# with those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL).
 set -eu
 
 cd "$(dirname "$0")/../.."

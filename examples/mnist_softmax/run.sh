@@ -3,7 +3,8 @@
 # timelines with pictures, and speed compared with TensorFlow.
 #   examples/mnist_softmax/run.sh
 # MNIST=DIR: the four files of MNIST instead of the included digits. STEPS=N, ROUNDS=N: training
-# steps and timing rounds. DEVICE=XLA_GPU:0 trains on a GPU (TFCOMPILE_DEVICE_DRIVER=opencl for one of OpenCL). TENSORFLOW=off: needs no Python packages. TOOL=FILE: another tfcompile.
+# steps and timing rounds. DEVICE=XLA_GPU:0 trains on a GPU (TFCOMPILE_DEVICE_DRIVER=opencl for one
+# of OpenCL). TENSORFLOW=off: needs no Python packages. TOOL=FILE: another tfcompile.
 set -eu
 
 cd "$(dirname "$0")/../.."

@@ -394,7 +394,7 @@ static void test_enqueue(void) {
   check_clean();
 }
 
-// Which graphs are replaced, what a failure leaves, and what a new and a destroyed instance wait for.
+// Graphs that are replaced, the state after a failure, and waits of new and destroyed instances.
 static void test_order(void) {
   struct tfcompile_device_error error;
   unsigned char* const program = make_static();

@@ -49,7 +49,8 @@ pub struct DeviceImage {
 /// Passes for devices. Addresses are inferred first, so that accesses name their kind of memory.
 /// The lowering leaves masked accesses of short vectors, which devices do not have.
 fn passes(is_spirv: bool) -> String {
-    // InstCombine turns tests of several lanes into casts of vectors of bits, which SPIR-V lacks.
+    // InstCombine turns tests of several lanes into casts of vectors of bits, which SPIR-V does
+    // not have.
     let combine = if is_spirv { "" } else { "instcombine<no-verify-fixpoint>," };
     format!(
         "always-inline,scalarize-masked-mem-intrin,function(sroa,infer-address-spaces,early-cse,{combine}\
@@ -64,8 +65,8 @@ pub fn kernel_symbol(number: usize, name: &str) -> String {
     format!("k{number}_{}", clean.collect::<String>())
 }
 
-/// Held while SPIR-V is generated: LLVM's SPIR-V back end shares state between contexts, and corrupts
-/// memory if threads use it at once.
+/// Held while SPIR-V is generated: LLVM's SPIR-V back end shares state between contexts, and
+/// corrupts memory if threads use it at once.
 static SPIRV: Mutex<()> = Mutex::new(());
 
 /// Compiles the kernels of a program for a GPU.
@@ -145,7 +146,7 @@ fn device_machine(target: &Target) -> Result<TargetMachine> {
 fn ptx_version(target: &Target) -> &'static str {
     match target.gpu.map_or(0, |gpu| gpu.capability) {
         0 => "",
-        ..=80 => "+ptx70",
+        1..=80 => "+ptx70",
         81..=86 => "+ptx71",
         87..=88 => "+ptx74",
         89..=90 => "+ptx80",

@@ -41,7 +41,7 @@ pub struct MachineCode {
     pub variants: Vec<ModulePlan>,
     /// Object file.
     pub output: CompiledModule,
-    /// What the object contains if a device runs the program.
+    /// Device part of the object, if a device runs the program.
     pub device: Option<DeviceCode>,
 }
 

@@ -1,4 +1,5 @@
-//! Assembles the PTX of kernels with NVIDIA's `ptxas`, and reads its report of registers and spills.
+//! Assembles the PTX of kernels with NVIDIA's `ptxas`, and reads its report of registers and
+//! spills.
 
 use crate::case::Case;
 use crate::engine;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use support::{Error, Result};
 
-/// What `ptxas` reports for one kernel.
+/// Resources of one kernel as reported by `ptxas`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelReport {
     /// Symbol of the kernel.
@@ -16,7 +17,7 @@ pub struct KernelReport {
     pub registers: u64,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u64,
-    /// Bytes that a thread stores to memory because it lacks registers.
+    /// Bytes that a thread stores to memory because it has too few registers.
     pub spill_bytes: u64,
     /// Bytes of a thread's stack.
     pub stack_bytes: u64,

@@ -10,6 +10,7 @@ use support::{Code, Error, Result};
 pub struct Instance {
     pointer: NonNull<ffi::Instance>,
     /// Receives the records of profiled runs. Its address is known to the runtime.
+    #[expect(clippy::box_collection, reason = "the address stays the same when the instance moves")]
     records: Box<Vec<Record>>,
     /// Closed after the instance.
     device: Device,
@@ -22,7 +23,7 @@ unsafe impl Send for Instance {}
 /// Status of a run in which a check of the program failed.
 const CHECK_FAILED: c_int = 11;
 
-/// What a device did.
+/// Kind of an operation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Ran a kernel.
@@ -40,7 +41,7 @@ pub enum Operation {
 /// One operation of a profiled run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What the device did.
+    /// Kind of the operation.
     pub operation: Operation,
     /// Number of the kernel in its program; 0 for other operations.
     pub kernel: u32,
@@ -128,17 +129,18 @@ impl Instance {
         if status == 0 { Ok(()) } else { Err(failed(&error)) }
     }
 
-    /// Runs the program on device memory and waits for it. `sizes` receives the true sizes of bounded
-    /// dimensions.
+    /// Runs the program on device memory and waits for it. `sizes` receives the true sizes of
+    /// bounded dimensions.
     ///
     /// # Errors
-    /// `invalid` with code `Device` for failures of the driver, and with code `FailedRun` for failed
-    /// checks of the program.
+    /// `invalid` with code `Device` for failures of the driver, and with code `FailedRun` for
+    /// failed checks of the program.
     ///
     /// # Safety
-    /// There is one address for each argument and one for each result, of memory on this device with
-    /// at least the program's sizes. The address of a result that shares an argument's memory is
-    /// ignored. Written memory is used by nothing else meanwhile. `sizes` has the program's length.
+    /// There is one address for each argument and one for each result, of memory on this device
+    /// with at least the program's sizes. The address of a result that shares an argument's memory
+    /// is ignored. Written memory is used by nothing else meanwhile. `sizes` has the program's
+    /// length.
     #[expect(unsafe_code, reason = "addresses on a device")]
     pub unsafe fn run(&mut self, arguments: &[u64], results: &[u64], sizes: &mut [i64]) -> Result<()> {
         let mut error = ffi::Failure::new();

@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// How to open a device.
+/// Options of opening a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The driver.

@@ -68,8 +68,8 @@ impl Program {
     /// Loads the program on a device.
     pub fn load(&self, device: &Device) -> Result<LoadedProgram<'_>> {
         let (program, constants) = (self.program.as_ptr().cast(), self.constants.as_ptr().cast());
-        // SAFETY: both blocks live as long as the instance, which borrows `self`. The runtime checks
-        // the program.
+        // SAFETY: both blocks live as long as the instance, which borrows `self`. The runtime
+        // checks the program.
         #[expect(unsafe_code, reason = "the C runtime")]
         let instance = unsafe { Instance::create(device, program, constants) }?;
         let results = self.results.iter().map(|&(bytes, _)| vec![0; bytes.div_ceil(8)]).collect();
@@ -104,8 +104,8 @@ impl LoadedProgram<'_> {
     /// Runs the program on arguments in host memory, each of the program's size. Arguments that the
     /// program updates in place receive their new values.
     ///
-    /// Errors: `invalid` for arguments of another number or size, with code `Device` for failures of
-    /// the driver, and with code `FailedRun` for failed checks of the program.
+    /// Errors: `invalid` for arguments of another number or size, with code `Device` for failures
+    /// of the driver, and with code `FailedRun` for failed checks of the program.
     pub fn run(&mut self, arguments: &mut [Vec<u8>]) -> Result<()> {
         let sizes: Vec<usize> = arguments.iter().map(Vec::len).collect();
         if sizes != self.program.arguments {

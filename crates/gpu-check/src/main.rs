@@ -1,5 +1,6 @@
 //! Runs a pack of device programs on a machine with a GPU, where neither the compiler nor LLVM is
-//! installed. `scripts/gpu/pack.sh` makes the pack; `run.sh` in it calls this program and the peers.
+//! installed. `scripts/gpu/pack.sh` makes the pack. `run.sh` in it calls this program and the
+//! peers.
 
 mod cases;
 mod models;

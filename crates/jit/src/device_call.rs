@@ -39,7 +39,7 @@ pub struct DeviceCall<'c, 'm> {
     pub trace: Option<&'c mut DeviceTrace>,
 }
 
-/// What the device did in a call.
+/// Operations of the device in a call.
 #[derive(Debug, Default)]
 pub struct DeviceTrace {
     /// Kernels and copies.
@@ -100,8 +100,8 @@ impl Executable {
         if call.trace.is_some() {
             instance.set_profiled(true)?;
         }
-        // SAFETY: number, sizes, and device of all blocks were checked against the interface. Written
-        // blocks are borrowed uniquely: aliased arguments and results.
+        // SAFETY: number, sizes, and device of all blocks were checked against the interface.
+        // Written blocks are borrowed uniquely: aliased arguments and results.
         #[expect(unsafe_code, reason = "addresses on a device")]
         let result = unsafe { instance.run(&arguments, &results, call.dynamic_sizes) };
         if let Some(trace) = &mut call.trace {

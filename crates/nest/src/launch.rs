@@ -77,7 +77,7 @@ pub enum Step {
     While {
         /// An `I32` that `before` sets: 0 after the last iteration.
         guard: SlotId,
-        /// An `I32` behind the guard that counts the iterations.
+        /// An `I32` after the guard that counts the iterations.
         count: SlotId,
         /// Computes the condition and updates the guard and the count.
         before: Vec<Self>,

@@ -17,7 +17,7 @@ pub(crate) fn check_barriers(function: &Function) -> Result<()> {
     }
     let mut analysis = Analysis { divergent: vec![false; function.values.len()], has_changed: true };
     while std::mem::take(&mut analysis.has_changed) {
-        analysis.block(&function.body, false);
+        analysis.block(&function.body);
     }
     analysis.barriers(&function.body, false)
 }
@@ -57,8 +57,8 @@ impl Analysis {
         }
     }
 
-    /// Marks the divergent values of a region. `apart` is true if only some threads run it.
-    fn block(&mut self, block: &Block, apart: bool) {
+    /// Marks the divergent values of a region.
+    fn block(&mut self, block: &Block) {
         for statement in &block.statements {
             match statement {
                 Statement::Let(id, expression) => {
@@ -75,18 +75,18 @@ impl Analysis {
                     let leaves_apart = self.any([*begin, *end]);
                     self.mark(*index, leaves_apart);
                     self.repetition(carried, &body.yields, leaves_apart);
-                    self.block(body, apart || leaves_apart);
+                    self.block(body);
                 }
                 Statement::While { carried, condition, body } => {
-                    self.block(condition, apart);
+                    self.block(condition);
                     let leaves_apart = self.any(condition.yields.iter().copied());
                     self.repetition(carried, &body.yields, leaves_apart);
-                    self.block(body, apart || leaves_apart);
+                    self.block(body);
                 }
                 Statement::If { condition, results, then, otherwise } => {
                     let is_divergent = self.is_divergent(*condition);
-                    self.block(then, apart || is_divergent);
-                    self.block(otherwise, apart || is_divergent);
+                    self.block(then);
+                    self.block(otherwise);
                     for ((result, a), b) in results.iter().zip(&then.yields).zip(&otherwise.yields) {
                         let from_branches = self.any([*a, *b]);
                         self.mark(*result, is_divergent || from_branches);

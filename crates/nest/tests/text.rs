@@ -93,7 +93,8 @@ fn comments_and_blanks_do_not_matter() {
 #[test]
 fn malformed_text_is_refused_with_its_line() {
     for (text, line, message) in [
-        ("kernel fn", 1, "expected entry, internal, or inline, found 'kernel'"),
+        ("outer fn", 1, "expected entry, internal, inline, or kernel, found 'outer'"),
+        ("kernel fn", 1, "'fn' is not a valid number here"),
         ("entry fn \"e", 1, "missing the end of a string"),
         ("entry fn \"e\\q\" () {\n}", 1, "expected an escape"),
         ("entry fn \"e\" () {\n  v0: i65 = constant 1\n}", 2, "'i65' is not a type"),

@@ -1,5 +1,5 @@
-//! Profiles of programs on a device, from the driver's times of kernels and copies, and the device's
-//! peak rates.
+//! Profiles of programs on a device, from the driver's times of kernels and copies, and the
+//! device's peak rates.
 
 use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, kernels, kind, nodes};

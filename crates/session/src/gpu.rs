@@ -171,10 +171,10 @@ impl Gpus {
             Arc::new(Gpu { number, options, device, opening, copies: Counters::default() })
         };
         let all: Vec<Arc<Gpu>> = ordinals.into_iter().take(limit).enumerate().map(gpu).collect();
-        match all.is_empty() {
-            true => Self::missing(format!("the {} driver has no device", kind.name())),
-            false => Self { all, missing: None },
+        if all.is_empty() {
+            return Self::missing(format!("the {} driver has no device", kind.name()));
         }
+        Self { all, missing: None }
     }
 
     fn missing(reason: String) -> Self {

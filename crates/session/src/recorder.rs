@@ -36,7 +36,7 @@ struct Launch {
     gpu: Option<GpuTrace>,
 }
 
-/// What a GPU did in a launch.
+/// Operations of a GPU in a launch.
 #[derive(Debug)]
 pub(crate) struct GpuTrace {
     /// Number of the GPU.
@@ -169,8 +169,7 @@ impl GpuTrace {
         let begin = span.end.saturating_sub(length).max(span.begin);
         let event = |record: &jit::DeviceRecord| GpuEvent {
             gpu: self.gpu,
-            // Addresses of streams are not reproducible, so they are numbered by first use: 1 is the
-            // stream of kernels, 0 that of copies.
+            // Addresses of streams are not reproducible. The stream of the first operation is 1.
             stream: if record.stream == first { 1 } else { 2 },
             kind: match record.operation {
                 DeviceOperation::Launch => GpuEventKind::Kernel,

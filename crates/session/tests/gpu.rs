@@ -1,5 +1,5 @@
-//! Sessions on a GPU, by the OpenCL driver for processors (`scripts/setup_gpu.sh opencl`). Without a
-//! driver, the tests that need one print a line and pass, except on build servers (`CI=true`).
+//! Sessions on a GPU, by the OpenCL driver for processors (`scripts/setup_gpu.sh opencl`). Without
+//! a driver, the tests that need one print a line and pass, except on build servers (`CI=true`).
 
 use crate::graph::{F, Graph, I, shape, ty, types};
 use session::{DeviceKind, GpuOptions, Options, Session};

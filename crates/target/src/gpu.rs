@@ -3,8 +3,8 @@
 use crate::Target;
 use support::{Code, Error, Result};
 
-/// What a kernel of a GPU may use. Numbers that differ between the devices of a target are those
-/// that all of them have, or a typical size for cost models.
+/// Capabilities of a GPU. Numbers that differ between the devices of a target are those that all of
+/// them have, or a typical size for cost models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Compute capability times ten (80 for `sm_80`); 0 for OpenCL.

@@ -19,8 +19,8 @@ pub struct Options {
     pub config: ConfigProto,
     /// Contents of `TF_XLA_FLAGS`. This crate never reads the environment itself.
     pub flags: Flags,
-    /// Driver of the GPUs, CUDA by default. `config.gpu_options` has their other options. Drivers are
-    /// opened only for graphs that name a GPU, or with `device`.
+    /// Driver of the GPUs, CUDA by default. `config.gpu_options` has their other options. Drivers
+    /// are opened only for graphs that name a GPU, or with `device`.
     pub driver: Option<DeviceKind>,
     /// Device of nodes that request none and can run there, such as `/device:XLA_GPU:0`.
     pub device: Option<String>,

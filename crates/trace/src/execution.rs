@@ -35,7 +35,7 @@ pub struct Execution {
     pub flops: u64,
     /// Bytes that the kernel read and wrote, or 0 if unknown.
     pub moved_bytes: u64,
-    /// What GPUs did for the node: kernels and copies.
+    /// Operations of GPUs for the node: kernels and copies.
     pub gpu_events: Vec<GpuEvent>,
     /// Instructions of the kernel, if they were counted. Their times lie within the kernel's.
     pub instructions: Vec<Instruction>,

@@ -91,9 +91,9 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    // Uses `tf` to read the graphs of cases as the command line does.
     ("recorded", &["support", "shape", "npz"]),
     ("gpu-check", &["support", "shape", "recorded", "device"]),
+    // Uses `tf` to read the graphs of cases as the command line does.
     (
         "conformance",
         &[

@@ -64,7 +64,7 @@ pub fn compile_device_entry<B: AsRef<[u8]>>(
     })
 }
 
-/// Declares the program as hidden read-only bytes.
+/// Declares the program as read-only bytes. Its symbol is visible: callers load the program.
 fn declare_program(module: &ModuleTranslator<'_>, entry_point: &str, program: &[u8]) {
     let content = module.context.const_string(program, false);
     let global = module.module.add_global(content.get_type(), None, &format!("{entry_point}_device"));

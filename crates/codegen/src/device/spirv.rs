@@ -16,7 +16,7 @@ use crate::emit;
 /// Attempts to emit a module.
 const ATTEMPTS: usize = 64;
 
-/// Sizes of the blocks that an attempt keeps: those of the functions of LLVM's back end, and around.
+/// Sizes of the blocks that an attempt keeps: around those of the functions of LLVM's back end.
 const KEPT_SIZES: std::ops::Range<usize> = 512..4096;
 const KEPT_EACH: usize = 8;
 

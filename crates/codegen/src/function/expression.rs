@@ -29,7 +29,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             Expression::MultiplyAdd(a, b, c) => {
                 let operands = [self.value(*a)?.into(), self.value(*b)?.into(), self.value(*c)?.into()];
-                // Devices have the instruction; SPIR-V would turn `fmuladd` into a less accurate one.
+                // Devices have the instruction. SPIR-V would turn `fmuladd` into a less accurate
+                // one.
                 let name = if self.module.target.gpu.is_some() { "llvm.fma" } else { "llvm.fmuladd" };
                 self.call(name, &[self.ty(id)], &operands)
             }

@@ -36,8 +36,8 @@ impl Grid {
         }
         let processors = target.gpu.map_or(1, |gpu| i64::from(gpu.processors));
         let mut most = processors * THREADS_PER_PROCESSOR;
-        if plan.worker_scratch_bytes > 0 {
-            most = most.min((MAX_SCRATCH / plan.worker_scratch_bytes).max(1) as i64);
+        if let Some(threads) = MAX_SCRATCH.checked_div(plan.worker_scratch_bytes) {
+            most = most.min(threads.max(1) as i64);
         }
         let tasks = plan.tasks.min(most);
         let threads = if tasks < FEW_TASKS { tasks.min(32) as u32 } else { THREADS };

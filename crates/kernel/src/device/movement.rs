@@ -77,7 +77,7 @@ pub(super) fn concatenate(
             let operand = cx.operand(k)?.clone();
             let to = row.times(stride).plus(&column).plus_constant(before);
             let from = row.times(width).plus(&column).plus_constant(-begin);
-            let mut write = |cx: &mut KernelContext<'_>| {
+            let write = |cx: &mut KernelContext<'_>| {
                 let from = (operand.pointer, operand.alignment, &from);
                 copy(cx, plan.unit, from, (result.pointer, result.alignment, &to))
             };
@@ -88,7 +88,7 @@ pub(super) fn concatenate(
                 let is_from = cx.compare(Predicate::GreaterEqual, value, low);
                 let is_to = cx.compare(Predicate::Less, value, high);
                 let is_here = cx.and(is_from, is_to);
-                cx.when(is_here, &mut write)?;
+                cx.when(is_here, write)?;
             }
             begin += width;
         }

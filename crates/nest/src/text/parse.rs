@@ -292,6 +292,17 @@ impl<'t> Reader<'t> {
                 self.expect_word("if")?;
                 self.if_else(&[])
             }
+            "store" | "call" | "parallel" | "call_external" | "leave_if" | "copy_bytes" | "fill_bytes"
+            | "barrier" | "prefetch" => self.effect(),
+            _ => self.definition(),
+        }
+    }
+
+    /// Parses a statement without regions or results. A function of its own, because
+    /// [`Self::statement`] is on the stack once for each nested region.
+    #[inline(never)]
+    fn effect(&mut self) -> Result<Statement> {
+        match self.peek_word() {
             "store" => {
                 self.expect_word("store")?;
                 let value = self.value()?;
@@ -349,7 +360,7 @@ impl<'t> Reader<'t> {
                 let cache = self.number()?;
                 Ok(Statement::Prefetch { pointer: self.value()?, cache })
             }
-            _ => self.definition(),
+            _ => Err(self.unexpected("a statement")),
         }
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Tr
     let Some((across, values)) = candidates.max_by_key(|(_, values)| values.len()) else { return Ok(None) };
     let bytes: u64 = values
         .iter()
-        .map(|&id| fusion.body[id].shape().byte_size() as u64 / result.element_count() as u64)
+        .map(|&id| fusion.body[id].shape().byte_size() / result.element_count() as u64)
         .map(|bytes| bytes.max(4) * (TILE * (TILE + 1)) as u64)
         .sum();
     if values.is_empty() || bytes > gpu.workgroup_bytes {

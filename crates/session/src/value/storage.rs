@@ -66,7 +66,8 @@ impl Storage {
         self.host.get().map(|buffer| &buffer[..]).ok_or_else(|| Error::internal("a tensor has no memory"))
     }
 
-    /// The bytes on a GPU, copied there if they are only on the host. `None` if another GPU has them.
+    /// The bytes on a GPU, copied there if they are only on the host. `None` if another GPU has
+    /// them.
     pub(crate) fn on(&self, gpu: &Arc<Gpu>) -> Result<Option<&DeviceMemory>> {
         if self.gpu.get().is_none() {
             let memory = gpu.copy_in(self.bytes()?)?;
