@@ -14,6 +14,7 @@ mod outputs;
 mod reduce;
 mod rows;
 mod scan;
+mod scatter;
 mod team;
 mod transpose;
 
@@ -59,6 +60,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
         DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
+        DevicePlan::Scatter(scatter) => scatter::emit(cx, scatter, step, plan.grid(step)),
         DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
     }
 }
