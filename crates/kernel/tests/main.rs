@@ -12,6 +12,7 @@ mod device_contractions;
 mod device_random;
 mod device_reductions;
 mod device_scatters;
+mod device_sorts;
 mod elementwise;
 mod ffts;
 mod functions;

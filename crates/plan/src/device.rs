@@ -10,6 +10,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scatter;
+pub(crate) mod sort;
 pub(crate) mod teams;
 pub(crate) mod transpose;
 pub(crate) mod windows;
@@ -27,6 +28,7 @@ use outputs::OutputsPlan;
 use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
 use scatter::ScatterPlan;
+use sort::TeamSortPlan;
 use std::fmt;
 use support::Result;
 use target::Gpu;
@@ -55,6 +57,8 @@ pub enum DevicePlan {
     Update(UpdatePlan),
     /// A scatter.
     Scatter(ScatterPlan),
+    /// A sort or top-k.
+    Sort(TeamSortPlan),
     /// A loop nest whose operands are transposed.
     Transpose(TransposePlan),
     /// A windowed reduction.
@@ -76,6 +80,7 @@ impl fmt::Display for DevicePlan {
             Self::Outputs(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
             Self::Scatter(plan) => plan.fmt(f),
+            Self::Sort(plan) => plan.fmt(f),
             Self::Contraction(plan) => plan.fmt(f),
         }
     }
@@ -89,6 +94,7 @@ impl DevicePlan {
             Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
             Self::Scatter(plan) => plan.steps(),
+            Self::Sort(plan) => plan.steps.len(),
             Self::Outputs(plan) => plan.steps(),
             Self::Contraction(plan) => plan.steps(),
         }
@@ -105,6 +111,7 @@ impl DevicePlan {
             Self::Outputs(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
             Self::Scatter(plan) => plan.grid(step),
+            Self::Sort(plan) => plan.grid(step),
             Self::Contraction(plan) => plan.grid(step),
         }
     }
@@ -113,7 +120,8 @@ impl DevicePlan {
     pub fn reads_elements(&self) -> bool {
         match self {
             Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
-            Self::Copy(_) | Self::Update(_) | Self::Scatter(_) | Self::Contraction(_) => false,
+            Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
+            Self::Scatter(_) | Self::Sort(_) => false,
             Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
     }
@@ -160,6 +168,9 @@ fn plan_fusion(
     }
     if let Op::Scatter { .. } = fusion.caller[fusion.instruction].op() {
         return Ok(scatter::plan(fusion, gpu).map(|plan| plan.map(DevicePlan::Scatter)));
+    }
+    if let Op::Sort { .. } | Op::TopK { .. } = fusion.caller[fusion.instruction].op() {
+        return Ok(sort::plan(fusion, gpu).map(|plan| plan.map(DevicePlan::Sort)));
     }
     Ok(match fusion.kind() {
         FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),

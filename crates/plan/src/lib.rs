@@ -76,6 +76,7 @@ pub use device::random::paired_sizes;
 pub use device::reduce::TeamReducePlan;
 pub use device::rows::TeamRowsPlan;
 pub use device::scatter::{RangesPlan, SCATTER_THREADS, ScatterPlan};
+pub use device::sort::{SortStep, TeamSortPlan};
 pub use device::teams::Teams;
 pub use device::transpose::{TILE, TILE_ROWS, TransposePlan};
 pub use device::windows::{ScanPlan, WindowsPlan};
