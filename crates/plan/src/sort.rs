@@ -173,7 +173,7 @@ impl fmt::Display for SortPlan {
     }
 }
 
-/// What a sort or top-k sorts.
+/// Operands of a sort or top-k: their key and sizes.
 pub(crate) struct Sorted {
     /// The numeric key, if there is one.
     pub(crate) key: Option<SortKey>,

@@ -28,7 +28,7 @@ pub(crate) struct Sorting<'a> {
 }
 
 impl<'a> Sorting<'a> {
-    /// Returns the sort of a kernel with these numeric keys, or with a comparison if there are none.
+    /// Returns the sort of a kernel by these numeric keys, or by its comparison if there are none.
     pub(crate) fn of(cx: &KernelContext<'a>, plan: Option<&SortPlan>) -> Result<Self> {
         let fusion = cx.fusion();
         let mut operands = Vec::new();
