@@ -13,6 +13,8 @@ mod outputs;
 mod reduce;
 mod rows;
 mod scan;
+mod scatter;
+mod sort;
 mod team;
 mod transpose;
 
@@ -51,6 +53,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
         DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
+        DevicePlan::Scatter(scatter) => scatter::emit(cx, scatter, step, plan.grid(step)),
+        DevicePlan::Sort(sort) => sort::emit(cx, sort, step, plan.grid(step)),
         DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
     }
 }

@@ -2,12 +2,13 @@
 //! easy as 1, 2, 3", SC 2011), in the element order of XLA. Also the random state of an instance.
 
 use crate::context::KernelContext;
+use crate::context::addressing::Containment;
 use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::movement::update::number_of;
 use hlo::{Op, RandomAlgorithm};
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -79,32 +80,53 @@ pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
     for i in 0..length {
         words.push(cx.load_at(&state, &Position::Linear(Index::constant(i)))?.real());
     }
-    match algorithm {
-        RandomAlgorithm::Default | RandomAlgorithm::Philox => {
-            // A state of two words uses the key twice: it is also the high word of the counter.
-            let (low, high) = if length == 3 { (words[1], words[2]) } else { (words[1], words[0]) };
-            let per_block = if data.shape.element_type.bit_width() == 64 { 2 } else { 4 };
-            let blocks = (data.shape.element_count() as u64).div_ceil(per_block) as i64;
-            philox_bits(cx, &data, words[0], low, high)?;
-            let amount = cx.index(blocks);
-            let (next_low, next_high) = add_128(cx, low, high, amount);
-            words[1] = next_low;
-            if length == 3 {
-                words[2] = next_high;
+    let is_philox = *algorithm != RandomAlgorithm::ThreeFry;
+    if !is_philox && length != 2 {
+        return Err(Error::unsupported("ThreeFry with a state other than u64[2]"));
+    }
+    // A state of two words uses the key twice: it is also the high word of the counter.
+    let low = words[1];
+    let high = if length == 3 { words[2] } else { words[0] };
+    let key = halves(cx, words[0]);
+    let next = |cx: &mut KernelContext<'_>, blocks: i64| {
+        let amount = cx.index(blocks);
+        let (next_low, next_high) = add_128(cx, low, high, amount);
+        let next = [words[0], next_low, next_high].into_iter().take(length as usize);
+        next.enumerate().try_for_each(|(i, word)| {
+            cx.store_at(&next_state, &Position::Linear(Index::constant(i as i64)), Element::Real(word))
+        })
+    };
+    if cx.tasks().is_none() {
+        let blocks = if is_philox {
+            philox_bits(cx, &data, key, low, high)?
+        } else {
+            three_fry_bits(cx, &data, key, low)?
+        };
+        return next(cx, blocks);
+    }
+    let blocks = cx.plan().tasks;
+    cx.for_tasks(|cx, task| {
+        if is_philox {
+            let rest = data.shape.element_count() % philox_elements(&data);
+            let is_last = cx.contains(&task, blocks - 1, blocks)?;
+            match is_last {
+                Containment::When(is_last) if rest > 0 => {
+                    cx.when(is_last, |cx| philox_block(cx, &data, key, [low, high], &task, rest))?;
+                    let is_whole = cx.unary(UnaryOp::Not, is_last);
+                    let all = philox_elements(&data);
+                    cx.when(is_whole, |cx| philox_block(cx, &data, key, [low, high], &task, all))?;
+                }
+                _ => philox_block(cx, &data, key, [low, high], &task, philox_elements(&data))?,
             }
+        } else {
+            three_fry_pair(cx, &data, key, low, &task)?;
         }
-        RandomAlgorithm::ThreeFry if length == 2 => {
-            let counters = three_fry_bits(cx, &data, words[0], words[1])?;
-            words[1] = cx.add_constant(words[1], counters);
+        match cx.contains(&task, 0, 1)? {
+            Containment::Never => Ok(()),
+            Containment::Always => next(cx, blocks),
+            Containment::When(is_first) => cx.when(is_first, |cx| next(cx, blocks)),
         }
-        RandomAlgorithm::ThreeFry => {
-            return Err(Error::unsupported("ThreeFry with a state other than u64[2]"));
-        }
-    }
-    for (i, word) in words.into_iter().enumerate() {
-        cx.store_at(&next_state, &Position::Linear(Index::constant(i as i64)), Element::Real(word))?;
-    }
-    Ok(())
+    })
 }
 
 /// Writes a word, or its low bits, as an element.
@@ -115,35 +137,47 @@ fn store_word(cx: &mut KernelContext<'_>, data: &Memory, at: Index, word: ValueI
     cx.store_at(data, &Position::Linear(at), element)
 }
 
-/// Writes blocks of four words in order. The counter counts blocks.
+/// Number of elements that a block of four words fills.
+fn philox_elements(data: &Memory) -> i64 {
+    if data.shape.element_type.bit_width() == 64 { 2 } else { 4 }
+}
+
+/// Writes blocks of four words in order and returns their number. The counter counts blocks.
 fn philox_bits(
     cx: &mut KernelContext<'_>,
     data: &Memory,
-    key: ValueId,
+    key: [ValueId; 2],
     low: ValueId,
     high: ValueId,
-) -> Result<()> {
-    let count = data.shape.element_count();
-    let is_wide = data.shape.element_type.bit_width() == 64;
-    let per_block = if is_wide { 2 } else { 4 };
-    let key = halves(cx, key);
-    let block = |cx: &mut KernelContext<'_>, number: &Index, elements: i64| {
-        let amount = cx.scalar_value(number)?;
-        let (low, high) = add_128(cx, low, high, amount);
-        let ([w, x], [y, z]) = (halves(cx, low), halves(cx, high));
-        let [w, x, y, z] = philox(cx, [w, x, y, z], key);
-        let words = if is_wide { vec![joined(cx, [w, x]), joined(cx, [y, z])] } else { vec![w, x, y, z] };
-        for (k, word) in words.into_iter().enumerate().take(elements as usize) {
-            store_word(cx, data, number.times(per_block).plus_constant(k as i64), word)?;
-        }
-        Ok(())
-    };
-    let full = count / per_block;
-    cx.for_range(0, full, 1, |cx, number| block(cx, &number, per_block))?;
-    match count % per_block {
-        0 => Ok(()),
-        rest => block(cx, &Index::constant(full), rest),
+) -> Result<i64> {
+    let (count, per_block) = (data.shape.element_count(), philox_elements(data));
+    let (full, rest) = (count / per_block, count % per_block);
+    cx.for_range(0, full, 1, |cx, number| philox_block(cx, data, key, [low, high], &number, per_block))?;
+    if rest > 0 {
+        philox_block(cx, data, key, [low, high], &Index::constant(full), rest)?;
     }
+    Ok(full + i64::from(rest > 0))
+}
+
+/// Writes the first elements of a block.
+fn philox_block(
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    key: [ValueId; 2],
+    counter: [ValueId; 2],
+    number: &Index,
+    elements: i64,
+) -> Result<()> {
+    let amount = cx.scalar_value(number)?;
+    let (low, high) = add_128(cx, counter[0], counter[1], amount);
+    let ([w, x], [y, z]) = (halves(cx, low), halves(cx, high));
+    let [w, x, y, z] = philox(cx, [w, x, y, z], key);
+    let is_wide = philox_elements(data) == 2;
+    let words = if is_wide { vec![joined(cx, [w, x]), joined(cx, [y, z])] } else { vec![w, x, y, z] };
+    for (k, word) in words.into_iter().enumerate().take(elements as usize) {
+        store_word(cx, data, number.times(philox_elements(data)).plus_constant(k as i64), word)?;
+    }
+    Ok(())
 }
 
 /// Ten rounds of Philox 4x32.
@@ -176,41 +210,40 @@ fn multiply(b: &mut FunctionBuilder, x: ValueId, factor: u32) -> [ValueId; 2] {
     halves(b, product)
 }
 
+/// Returns the pair of random words for a counter.
+fn three_fry_words(
+    cx: &mut KernelContext<'_>,
+    key: [ValueId; 2],
+    counter: ValueId,
+    number: &Index,
+) -> Result<[ValueId; 2]> {
+    let number = cx.scalar_value(number)?;
+    let sum = cx.add(counter, number);
+    let input = halves(cx, sum);
+    Ok(three_fry(cx, input, key))
+}
+
 /// Writes random words to an array and returns the number of counters used. Words come in pairs,
-/// which are neighbors along the first even dimension, or else along the largest one. A 64-bit
-/// element is a pair.
-fn three_fry_bits(cx: &mut KernelContext<'_>, data: &Memory, key: ValueId, counter: ValueId) -> Result<i64> {
-    let sizes = data.shape.sizes();
-    let count = data.shape.element_count();
-    let key = halves(cx, key);
-    let pair = |cx: &mut KernelContext<'_>, number: &Index| -> Result<[ValueId; 2]> {
-        let number = cx.scalar_value(number)?;
-        let sum = cx.add(counter, number);
-        let input = halves(cx, sum);
-        Ok(three_fry(cx, input, key))
-    };
+/// which are neighbors along one dimension. A 64-bit element is a pair.
+fn three_fry_bits(
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    key: [ValueId; 2],
+    counter: ValueId,
+) -> Result<i64> {
     if data.shape.element_type.bit_width() == 64 {
-        cx.for_range(0, count, 1, |cx, number| {
-            let words = pair(cx, &number)?;
-            let word = joined(cx, words);
-            store_word(cx, data, number, word)
-        })?;
+        let count = data.shape.element_count();
+        cx.for_range(0, count, 1, |cx, number| three_fry_pair(cx, data, key, counter, &number))?;
         return Ok(count);
     }
-    let even = sizes.iter().position(|size| size % 2 == 0);
-    let largest = || (0..sizes.len()).rev().max_by_key(|&d| sizes[d]);
-    let Some(split) = even.or_else(largest) else {
-        let [word, _] = pair(cx, &Index::constant(0))?;
-        store_word(cx, data, Index::constant(0), word)?;
-        return Ok(1);
-    };
-    let (outer, inner): (i64, i64) = (sizes[..split].iter().product(), sizes[split + 1..].iter().product());
-    let (size, half) = (sizes[split], (sizes[split] + 1) / 2);
+    let [outer, size, inner] = plan::paired_sizes(&data.shape.sizes());
+    let half = (size + 1) / 2;
     let both = |cx: &mut KernelContext<'_>, o: &Index, h: &Index, words: usize| {
         cx.for_range(0, inner, 1, |cx, i| {
             let number = o.times(half).plus(h).times(inner).plus(&i);
             let at = o.times(size).plus(&h.times(2)).times(inner).plus(&i);
-            for (k, word) in pair(cx, &number)?.into_iter().enumerate().take(words) {
+            let pair = three_fry_words(cx, key, counter, &number)?;
+            for (k, word) in pair.into_iter().enumerate().take(words) {
                 store_word(cx, data, at.plus_constant(k as i64 * inner), word)?;
             }
             Ok(())
@@ -221,6 +254,32 @@ fn three_fry_bits(cx: &mut KernelContext<'_>, data: &Memory, key: ValueId, count
         if size % 2 == 1 { both(cx, &o, &Index::constant(half - 1), 1) } else { Ok(()) }
     })?;
     Ok(outer * half * inner)
+}
+
+/// Writes the words of one counter.
+fn three_fry_pair(
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    key: [ValueId; 2],
+    counter: ValueId,
+    number: &Index,
+) -> Result<()> {
+    let words = three_fry_words(cx, key, counter, number)?;
+    if data.shape.element_type.bit_width() == 64 {
+        let word = joined(cx, words);
+        return store_word(cx, data, number.clone(), word);
+    }
+    let [_, size, inner] = plan::paired_sizes(&data.shape.sizes());
+    let (row, i) = cx.div_rem(number, inner)?;
+    let (o, h) = cx.div_rem(&row, (size + 1) / 2)?;
+    let at = o.times(size).plus(&h.times(2)).times(inner).plus(&i);
+    store_word(cx, data, at.clone(), words[0])?;
+    let store_second = |cx: &mut KernelContext<'_>| store_word(cx, data, at.plus_constant(inner), words[1]);
+    match cx.contains(&h, 0, size / 2)? {
+        Containment::Always => store_second(cx),
+        Containment::Never => Ok(()),
+        Containment::When(has_second) => cx.when(has_second, store_second),
+    }
 }
 
 /// Twenty rounds of ThreeFry 2x32.

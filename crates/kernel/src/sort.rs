@@ -1,10 +1,11 @@
 //! Sorts: numbers in vectors if the plan has a key. Other sorts call the comparison to compute a
 //! permutation of each row, and then gather the elements.
 
-mod items;
+pub(crate) mod items;
 mod merge;
-mod network;
+pub(crate) mod network;
 mod numbers;
+pub(crate) mod operands;
 mod permutation;
 
 use crate::context::KernelContext;
@@ -13,9 +14,9 @@ use crate::element::{Element, memory_type, register_type};
 use crate::elemental;
 use crate::index::{Index, Position};
 use crate::movement::update::number_of;
-use hlo::{ComparisonDirection, ComparisonType, Op};
-use nest::{FunctionBuilder, ValueId};
+use hlo::Op;
 use numbers::{Gathered, Job};
+use operands::Sorting;
 use permutation::{Before, insertion, merge_sort, read_order};
 use plan::SortPlan;
 use shape::PrimitiveType;
@@ -39,44 +40,16 @@ fn as_bits(memory: &Memory) -> Memory {
 
 /// Sorts every row along the dimension. All operands follow one permutation.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
-    let Op::Sort { dimension, to_apply, .. } = cx.fusion().root_op() else {
+    let Op::Sort { dimension, .. } = cx.fusion().root_op() else {
         return Err(Error::internal("expected a sort as the root"));
     };
     let sizes = cx.results()[0].shape.sizes();
     if sizes.contains(&0) {
         return Ok(());
     }
-    let mut operands = Vec::new();
-    for &operand in cx.fusion().body[cx.fusion().root].operands() {
-        operands.push(cx.operand(number_of(cx, operand)?)?.clone());
-    }
-    let results = cx.results().to_vec();
-    let mut before = |cx: &mut KernelContext<'_>, x: &Position, y: &Position| {
-        let mut arguments = Vec::with_capacity(2 * operands.len());
-        for operand in &operands {
-            arguments.push(cx.load_at(operand, x)?);
-            arguments.push(cx.load_at(operand, y)?);
-        }
-        let verdict = cx.apply(*to_apply, &arguments)?;
-        verdict
-            .first()
-            .map(|v| v.real())
-            .ok_or_else(|| Error::internal("the comparison of a sort returned no value"))
-    };
+    let sorting = Sorting::of(cx, plan)?;
     if let Some(plan) = plan {
-        let key = operands
-            .get(plan.key.operand)
-            .ok_or_else(|| Error::internal("the key of a sort is not among its operands"))?;
-        let mut job =
-            Job { plan, key, count: sizes[*dimension], keys: None, places: None, gathered: Vec::new() };
-        for (number, (operand, result)) in operands.iter().zip(&results).enumerate() {
-            if number == plan.key.operand && plan.key.is_element() {
-                job.keys = Some(result);
-            } else {
-                job.gathered.push(Gathered { operand: as_bits(operand), result: as_bits(result) });
-            }
-        }
-        return job.emit(cx, &mut before);
+        return by_numbers(cx, plan, &sorting, sizes[*dimension]);
     }
     let scratch = cx.scratch().ok_or_else(|| Error::internal("missing scratch for a sort"))?;
     let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
@@ -87,12 +60,13 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
             indices[*dimension] = index.clone();
             Position::Multi(indices)
         };
-        let order = merge_sort(cx, scratch, sizes[*dimension], &mut |cx, x, y| before(cx, &at(x), &at(y)))?;
+        let order =
+            merge_sort(cx, scratch, sizes[*dimension], &mut |cx, x, y| sorting.before(cx, &at(x), &at(y)))?;
         cx.for_range(0, sizes[*dimension], 1, |cx, index| {
             let from = read_order(cx, order, &index, sizes[*dimension])?;
-            for (operand, result) in operands.iter().zip(&results) {
-                let element = cx.load_at(&as_bits(operand), &at(&from))?;
-                cx.store_at(&as_bits(result), &at(&index), element)?;
+            for Gathered { operand, result } in &sorting.gathered {
+                let element = cx.load_at(operand, &at(&from))?;
+                cx.store_at(result, &at(&index), element)?;
             }
             Ok(())
         })
@@ -102,7 +76,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
 /// Writes the first `k` of every row by total order, and their indices. Equal elements are ordered
 /// by index.
 pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
-    let Op::TopK { k, largest } = cx.fusion().root_op() else {
+    let Op::TopK { k, .. } = cx.fusion().root_op() else {
         return Err(Error::internal("expected topk as the root"));
     };
     let operand = cx.operand(number_of(cx, cx.fusion().body[cx.fusion().root].operands()[0])?)?.clone();
@@ -117,31 +91,16 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
     if sizes.contains(&0) || *k == 0 {
         return Ok(());
     }
-    let element_type = operand.shape.element_type;
+    let sorting = Sorting::of(cx, plan)?;
     if let Some(plan) = plan {
-        let mut job = Job { plan, key: &operand, count: *k, keys: None, places: None, gathered: Vec::new() };
-        if plan.items != plan::SortItems::Keys(plan.items.bits()) {
-            job.places = Some(&numbers);
-        }
-        if plan.key.is_element() {
-            job.keys = Some(&values)
-        } else {
-            job.gathered.push(Gathered { operand: as_bits(&operand), result: as_bits(&values) })
-        }
-        return job.emit(cx, &mut |cx, x, y| {
-            let (x, y) = (cx.load_at(&operand, x)?, cx.load_at(&operand, y)?);
-            precedes(cx, element_type, *largest, x, y)
-        });
+        return by_numbers(cx, plan, &sorting, *k);
     }
     let order = cx.scratch().ok_or_else(|| Error::internal("missing scratch for topk"))?;
     let rows: Vec<usize> = (0..outer.len()).collect();
     let mut indices = vec![Index::default(); outer.len()];
     for_rows(cx, outer, &rows, &mut indices, &mut |cx, indices| {
         let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
-        let before: &mut Before<'_> = &mut |cx, x, y| {
-            let (x, y) = (cx.load_at(&operand, &at(x))?, cx.load_at(&operand, &at(y))?);
-            precedes(cx, element_type, *largest, x, y)
-        };
+        let before: &mut Before<'_> = &mut |cx, x, y| sorting.before(cx, &at(x), &at(y));
         let order = if *k <= plan::FEW && *k <= length / 4 {
             insertion(cx, order, *k, length, before).map(|()| order)?
         } else {
@@ -159,17 +118,17 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
     })
 }
 
-fn precedes(
-    b: &mut FunctionBuilder,
-    element_type: PrimitiveType,
-    largest: bool,
-    x: Element,
-    y: Element,
-) -> Result<ValueId> {
-    let direction = if largest { ComparisonDirection::Gt } else { ComparisonDirection::Lt };
-    let order =
-        if element_type.is_floating_point() { ComparisonType::TotalOrder } else { ComparisonType::Default };
-    elemental::compare(b, direction, order, element_type, x, y)
+/// Sorts by numeric keys. The first `count` elements of each sequence are needed.
+fn by_numbers(cx: &mut KernelContext<'_>, plan: &SortPlan, sorting: &Sorting<'_>, count: i64) -> Result<()> {
+    let job = Job {
+        plan,
+        key: &sorting.key,
+        count,
+        keys: sorting.keys.as_ref(),
+        places: sorting.places.as_ref(),
+        gathered: &sorting.gathered,
+    };
+    job.emit(cx, &mut |cx, x, y| sorting.before(cx, x, y))
 }
 
 /// Runs the body for each index of some dimensions.

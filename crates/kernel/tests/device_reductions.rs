@@ -12,13 +12,24 @@ const SUMS: Tolerance = Tolerance::Relative(1e-5);
 /// Lowers a module for a device, runs it, and compares the results with the evaluator's for the
 /// module before its fusion. Checks that the plan has these words.
 fn check(before: &Module, module: &Module, values: Values, tolerance: Tolerance, words: &str) {
-    let target = Target::cuda("sm_80").expect("a target");
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(words.len() as u64 + 7);
     let shapes = entry.parameters().iter().map(|&parameter| entry[parameter].shape().expect_array());
     let arguments: Vec<Literal> =
         shapes.map(|s| random(&ArrayShape::new(s.element_type, &s.sizes()), values, &mut numbers)).collect();
-    let want = match evaluator::evaluate(before, &arguments).expect("values") {
+    check_arguments(before, module, &arguments, tolerance, words);
+}
+
+/// Like [`check`], with these arguments.
+pub fn check_arguments(
+    before: &Module,
+    module: &Module,
+    arguments: &[Literal],
+    tolerance: Tolerance,
+    words: &str,
+) {
+    let target = Target::cuda("sm_80").expect("a target");
+    let want = match evaluator::evaluate(before, arguments).expect("values") {
         Literal::Tuple(results) => results,
         array @ Literal::Array { .. } => vec![array],
     };

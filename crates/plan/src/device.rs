@@ -6,8 +6,11 @@
 mod contraction;
 pub(crate) mod movement;
 pub(crate) mod outputs;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod rows;
+pub(crate) mod scatter;
+pub(crate) mod sort;
 pub(crate) mod teams;
 pub(crate) mod transpose;
 pub(crate) mod windows;
@@ -24,6 +27,8 @@ use movement::{CopyPlan, UpdatePlan};
 use outputs::OutputsPlan;
 use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
+use scatter::ScatterPlan;
+use sort::TeamSortPlan;
 use std::fmt;
 use support::Result;
 use target::Gpu;
@@ -50,6 +55,10 @@ pub enum DevicePlan {
     Copy(CopyPlan),
     /// A slice update.
     Update(UpdatePlan),
+    /// A scatter.
+    Scatter(ScatterPlan),
+    /// A sort or top-k.
+    Sort(TeamSortPlan),
     /// A loop nest whose operands are transposed.
     Transpose(TransposePlan),
     /// A windowed reduction.
@@ -70,6 +79,8 @@ impl fmt::Display for DevicePlan {
             Self::Windows(plan) => plan.fmt(f),
             Self::Outputs(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
+            Self::Scatter(plan) => plan.fmt(f),
+            Self::Sort(plan) => plan.fmt(f),
             Self::Contraction(plan) => plan.fmt(f),
         }
     }
@@ -82,6 +93,8 @@ impl DevicePlan {
             Self::Reduce(plan) => plan.steps(),
             Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
+            Self::Scatter(plan) => plan.steps(),
+            Self::Sort(plan) => plan.steps.len(),
             Self::Outputs(plan) => plan.steps(),
             Self::Contraction(plan) => plan.steps(),
         }
@@ -97,6 +110,8 @@ impl DevicePlan {
             Self::Windows(plan) => plan.grid(),
             Self::Outputs(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
+            Self::Scatter(plan) => plan.grid(step),
+            Self::Sort(plan) => plan.grid(step),
             Self::Contraction(plan) => plan.grid(step),
         }
     }
@@ -106,6 +121,7 @@ impl DevicePlan {
         match self {
             Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
             Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
+            Self::Scatter(_) | Self::Sort(_) => false,
             Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
     }
@@ -149,6 +165,12 @@ fn plan_fusion(
     let target = planner.target;
     if let Op::Concatenate { .. } = fusion.caller[fusion.instruction].op() {
         return Ok(movement::concatenation(fusion).map(|plan| plan.map(DevicePlan::Copy)));
+    }
+    if let Op::Scatter { .. } = fusion.caller[fusion.instruction].op() {
+        return Ok(scatter::plan(fusion, gpu).map(|plan| plan.map(DevicePlan::Scatter)));
+    }
+    if let Op::Sort { .. } | Op::TopK { .. } = fusion.caller[fusion.instruction].op() {
+        return Ok(sort::plan(fusion, gpu).map(|plan| plan.map(DevicePlan::Sort)));
     }
     Ok(match fusion.kind() {
         FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),

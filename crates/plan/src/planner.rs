@@ -158,7 +158,15 @@ fn plan_instruction(
             let plan = fft::plan(&fusion, Work::of_kernel(&fusion), target)?;
             return Ok(plan.map(|plan| Strategy::Fft(Box::new(plan))));
         }
-        Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
+        op @ Op::RngBitGenerator { .. } => {
+            let plan = InstructionPlan::new(Strategy::RngBitGenerator);
+            let data = instruction.shape().leaves().get(1).map(|(_, data)| *data);
+            let blocks = data.map_or(1, |data| device::random::blocks(op, data));
+            return Ok(InstructionPlan {
+                tasks: if target.gpu.is_some() { blocks.max(1) } else { 1 },
+                ..plan
+            });
+        }
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
         Op::Conditional { .. } => Strategy::Conditional,
         Op::While { .. } => Strategy::While,

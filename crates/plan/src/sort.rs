@@ -88,6 +88,17 @@ impl SortKey {
 }
 
 impl SortItems {
+    /// Returns the smallest items for a key in sequences of a length.
+    pub(crate) fn of(key: SortKey, needs_places: bool, length: i64) -> Self {
+        let place_bits = (64 - (length - 1).leading_zeros()).max(1);
+        match (needs_places, key.bits()) {
+            (false, bits) => Self::Keys(bits.max(32)),
+            (true, bits) if bits + place_bits <= 32 => Self::Packed(32),
+            (true, bits) if bits <= 32 && place_bits <= 32 => Self::Packed(64),
+            _ => Self::Pairs,
+        }
+    }
+
     /// Bits per word.
     pub fn bits(self) -> u32 {
         match self {
@@ -162,6 +173,47 @@ impl fmt::Display for SortPlan {
     }
 }
 
+/// Operands of a sort or top-k: their key and sizes.
+pub(crate) struct Sorted {
+    /// The numeric key, if there is one.
+    pub(crate) key: Option<SortKey>,
+    /// True if the elements' places are needed.
+    pub(crate) needs_places: bool,
+    /// Products of the sizes before the sorted dimension, of the dimension itself, and of the sizes
+    /// after it.
+    pub(crate) sizes: [i64; 3],
+}
+
+impl Sorted {
+    pub(crate) fn of(module: &Module, computation: &Computation, id: InstructionId) -> Option<Self> {
+        let instruction = &computation[id];
+        let shape = computation[*instruction.operands().first()?].shape().as_array()?;
+        let (dimension, key, needs_places) = match instruction.op() {
+            Op::Sort { dimension, to_apply, .. } => {
+                let key = compared(module, computation, id, *to_apply);
+                let follows = instruction.operands().len() > 1 || key.is_some_and(|key| !key.is_element());
+                (*dimension, key, follows)
+            }
+            Op::TopK { largest, .. } => {
+                let key = of_type(shape.element_type).map(|key| SortKey { is_falling: *largest, ..key });
+                let takes_values = |user: &InstructionId| {
+                    matches!(computation[*user].op(), Op::GetTupleElement { index: 0 })
+                };
+                let only_values = id != computation.root() && instruction.users().iter().all(takes_values);
+                let needs_places = !only_values || key.is_some_and(|key| !key.is_element());
+                (shape.rank().saturating_sub(1), key, needs_places)
+            }
+            _ => (0, None, true),
+        };
+        let sizes = shape.sizes();
+        let length = sizes.get(dimension).copied().unwrap_or(1);
+        let product = |sizes: &[i64]| sizes.iter().fold(1i64, |all, &size| all.saturating_mul(size));
+        let outer = product(sizes.get(..dimension).unwrap_or(&[]));
+        let inner = product(sizes.get(dimension + 1..).unwrap_or(&[]));
+        Some(Self { key, needs_places, sizes: [outer, length, inner] })
+    }
+}
+
 /// Plans a sort.
 pub(crate) fn plan(
     module: &Module,
@@ -171,29 +223,11 @@ pub(crate) fn plan(
     target: &Target,
 ) -> KernelPlan<Option<SortPlan>> {
     let instruction = &computation[id];
-    let Some(shape) = computation[instruction.operands()[0]].shape().as_array() else {
+    let Some(Sorted { key, needs_places, sizes: [outer, length, inner] }) =
+        Sorted::of(module, computation, id)
+    else {
         return KernelPlan::new(None);
     };
-    let (dimension, key, needs_places) = match instruction.op() {
-        Op::Sort { dimension, to_apply, .. } => {
-            let key = compared(module, computation, id, *to_apply);
-            (*dimension, key, instruction.operands().len() > 1 || key.is_some_and(|key| !key.is_element()))
-        }
-        Op::TopK { largest, .. } => {
-            let key = of_type(shape.element_type).map(|key| SortKey { is_falling: *largest, ..key });
-            let takes_values =
-                |user: &InstructionId| matches!(computation[*user].op(), Op::GetTupleElement { index: 0 });
-            let only_values = id != computation.root() && instruction.users().iter().all(takes_values);
-            let needs_places = !only_values || key.is_some_and(|key| !key.is_element());
-            (shape.rank().saturating_sub(1), key, needs_places)
-        }
-        _ => (0, None, true),
-    };
-    let sizes = shape.sizes();
-    let length = sizes.get(dimension).copied().unwrap_or(1);
-    let product = |sizes: &[i64]| sizes.iter().fold(1i64, |all, &size| all.saturating_mul(size));
-    let outer = product(sizes.get(..dimension).unwrap_or(&[]));
-    let inner = product(sizes.get(dimension + 1..).unwrap_or(&[]));
     let is_few = matches!(instruction.op(), Op::TopK { k, .. } if *k <= FEW && *k <= length / 4);
     let fast = key
         .filter(|_| length > 1 && outer > 0 && inner > 0 && !is_few)
@@ -267,13 +301,7 @@ fn of_type(element_type: PrimitiveType) -> Option<SortKey> {
 /// Chooses the cheapest layout.
 fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) -> SortPlan {
     let [outer, length, inner] = sizes;
-    let place_bits = (64 - (length - 1).leading_zeros()).max(1);
-    let items = match (needs_places, key.bits()) {
-        (false, bits) => SortItems::Keys(bits.max(32)),
-        (true, bits) if bits + place_bits <= 32 => SortItems::Packed(32),
-        (true, bits) if bits <= 32 && place_bits <= 32 => SortItems::Packed(64),
-        _ => SortItems::Pairs,
-    };
+    let items = SortItems::of(key, needs_places, length);
     let max_lanes = target.lanes(items.bits() as usize / 8).clamp(1, 16);
     let (l2, mut best) = (target.l2_bytes as i64, None);
     let mut offer = |cost: i64, plan: SortPlan| {

@@ -22,7 +22,7 @@ fn unit_type(bytes: i64) -> Type {
 }
 
 /// Runs `body` for the running thread's unit, if it has one.
-fn for_unit(
+pub(super) fn for_unit(
     cx: &mut KernelContext<'_>,
     grid: GroupGrid,
     units: i64,

@@ -11,60 +11,82 @@ use hlo::{ComputationId, Op, ScatterDimensionNumbers};
 use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, ValueId};
 use support::{Error, Result};
 
-struct Scatter<'a> {
+/// A scatter with its operands and results.
+pub(crate) struct Scatter<'a> {
     numbers: &'a ScatterDimensionNumbers,
     to_apply: ComputationId,
     indices: Memory,
     updates: Vec<Memory>,
     results: Vec<Memory>,
     /// Sizes of the operands.
-    sizes: Vec<i64>,
+    pub(crate) sizes: Vec<i64>,
     /// Sizes of the updates.
-    update_sizes: Vec<i64>,
+    pub(crate) update_sizes: Vec<i64>,
     /// Operand dimensions that a window spans, in order.
     spanned: Vec<usize>,
     /// Number of elements along the innermost window dimension that are combined at once.
     lanes: u32,
+    /// Dimensions of the updates whose indices the caller sets.
+    fixed: Vec<usize>,
 }
 
 /// Writes the result. Windows that exceed the operand are skipped.
 pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion().root_op() else {
-        return Err(Error::internal("expected a scatter as the root"));
-    };
-    let count = cx.results().len();
-    for k in 0..count {
+    for k in 0..cx.results().len() {
         copy_operand(cx, k)?;
     }
-    let memory = |cx: &KernelContext<'_>, k: usize| -> Result<Memory> {
-        let operand = cx.fusion().body[cx.fusion().root].operands()[k];
-        Ok(cx.operand(number_of(cx, operand)?)?.clone())
-    };
-    let indices = memory(cx, count)?;
-    let updates: Vec<Memory> = (0..count).map(|k| memory(cx, count + 1 + k)).collect::<Result<_>>()?;
-    let (sizes, update_sizes) = (cx.results()[0].shape.sizes(), updates[0].shape.sizes());
-    if update_sizes.contains(&0) || sizes.contains(&0) {
-        return Ok(());
-    }
-    let is_dropped =
-        |d: &usize| numbers.inserted_window_dims.contains(d) || numbers.input_batching_dims.contains(d);
-    let spanned: Vec<usize> = (0..sizes.len()).filter(|d| !is_dropped(d)).collect();
-    let mut scatter = Scatter {
-        numbers,
-        to_apply: *to_apply,
-        indices,
-        updates,
-        results: cx.results().to_vec(),
-        sizes,
-        update_sizes,
-        spanned,
-        lanes: 1,
-    };
+    let Some(mut scatter) = Scatter::of(cx)? else { return Ok(()) };
     scatter.lanes = scatter.lanes(cx);
-    let batch: Vec<usize> =
-        (0..scatter.update_sizes.len()).filter(|d| !numbers.update_window_dims.contains(d)).collect();
     let mut update = vec![Index::default(); scatter.update_sizes.len()];
-    scatter.for_batch(cx, &batch, &mut update)
+    scatter.combine_all(cx, Vec::new(), &mut update)
+}
+
+impl<'a> Scatter<'a> {
+    /// Returns the scatter of a kernel, or `None` if nothing is combined.
+    pub(crate) fn of(cx: &KernelContext<'a>) -> Result<Option<Self>> {
+        let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion().root_op() else {
+            return Err(Error::internal("expected a scatter as the root"));
+        };
+        let count = cx.results().len();
+        let memory = |k: usize| -> Result<Memory> {
+            let operand = cx.fusion().body[cx.fusion().root].operands()[k];
+            Ok(cx.operand(number_of(cx, operand)?)?.clone())
+        };
+        let indices = memory(count)?;
+        let updates: Vec<Memory> = (0..count).map(|k| memory(count + 1 + k)).collect::<Result<_>>()?;
+        let (sizes, update_sizes) = (cx.results()[0].shape.sizes(), updates[0].shape.sizes());
+        if update_sizes.contains(&0) || sizes.contains(&0) {
+            return Ok(None);
+        }
+        let is_dropped =
+            |d: &usize| numbers.inserted_window_dims.contains(d) || numbers.input_batching_dims.contains(d);
+        let spanned: Vec<usize> = (0..sizes.len()).filter(|d| !is_dropped(d)).collect();
+        Ok(Some(Scatter {
+            numbers,
+            to_apply: *to_apply,
+            indices,
+            updates,
+            results: cx.results().to_vec(),
+            sizes,
+            update_sizes,
+            spanned,
+            lanes: 1,
+            fixed: Vec::new(),
+        }))
+    }
+
+    /// Combines all updates with the given indices in the fixed dimensions, in order.
+    pub(crate) fn combine_all(
+        &mut self,
+        cx: &mut KernelContext<'_>,
+        fixed: Vec<usize>,
+        update: &mut Vec<Index>,
+    ) -> Result<()> {
+        self.fix(fixed);
+        let is_walked = |d: &usize| !self.numbers.update_window_dims.contains(d) && !self.fixed.contains(d);
+        let batch: Vec<usize> = (0..self.update_sizes.len()).filter(is_walked).collect();
+        self.for_batch(cx, &batch, update)
+    }
 }
 
 impl Scatter<'_> {
@@ -111,18 +133,37 @@ impl Scatter<'_> {
         }
     }
 
-    /// Returns the start of a window in the operand, and whether the window fits.
-    fn start(&self, cx: &mut KernelContext<'_>, update: &[Index]) -> Result<(Vec<Index>, Containment)> {
-        let numbers = self.numbers;
-        let batch: Vec<Index> = (0..update.len())
-            .filter(|d| !numbers.update_window_dims.contains(d))
-            .map(|d| update[d].clone())
-            .collect();
+    /// Sets the dimensions of the updates whose indices the caller sets.
+    pub(crate) fn fix(&mut self, dimensions: Vec<usize>) {
+        self.fixed = dimensions;
+    }
+
+    /// Returns the indices of an update that are not those in its window.
+    fn batch(&self, update: &[Index]) -> Vec<Index> {
+        let is_batch = |d: &usize| !self.numbers.update_window_dims.contains(d);
+        (0..update.len()).filter(is_batch).map(|d| update[d].clone()).collect()
+    }
+
+    /// Returns the start of a window, given by its batch alone.
+    pub(crate) fn batch_start(&self, update: &[Index]) -> Vec<Index> {
+        let (numbers, batch) = (self.numbers, self.batch(update));
         let mut start = vec![Index::default(); self.sizes.len()];
         for (&d, &i) in numbers.input_batching_dims.iter().zip(&numbers.scatter_indices_batching_dims) {
             let number = if i > numbers.index_vector_dim { i - 1 } else { i };
             start[d] = batch[number].clone();
         }
+        start
+    }
+
+    /// Returns the start of a window in the operand, and whether the window fits.
+    pub(crate) fn start(
+        &self,
+        cx: &mut KernelContext<'_>,
+        update: &[Index],
+    ) -> Result<(Vec<Index>, Containment)> {
+        let numbers = self.numbers;
+        let batch = self.batch(update);
+        let mut start = self.batch_start(update);
         let mut fits: Option<ValueId> = None;
         for (k, &d) in numbers.scatter_dims_to_operand_dims.iter().enumerate() {
             let mut at = batch.clone();
@@ -148,7 +189,7 @@ impl Scatter<'_> {
         position.map_or(1, |p| self.update_sizes[self.numbers.update_window_dims[p]])
     }
 
-    fn for_window(
+    pub(crate) fn for_window(
         &self,
         cx: &mut KernelContext<'_>,
         depth: usize,
@@ -159,6 +200,10 @@ impl Scatter<'_> {
         let Some((&u, &d)) = self.numbers.update_window_dims.get(depth).zip(self.spanned.get(depth)) else {
             return self.combine(cx, update, target);
         };
+        if self.fixed.contains(&u) {
+            target[d] = start[d].plus(&update[u]);
+            return self.for_window(cx, depth + 1, update, start, target);
+        }
         let is_last = depth + 1 == self.spanned.len();
         let lanes = if is_last { self.lanes } else { 1 };
         let extent = self.update_sizes[u];

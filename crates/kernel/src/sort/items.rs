@@ -68,7 +68,7 @@ fn is_flipped(key: &SortKey) -> bool {
 
 /// Returns the keys of the elements at a position: integers that increase in sort order. Unordered
 /// NaNs have the largest key, which no other element has.
-pub(super) fn read_keys(
+pub(crate) fn read_keys(
     cx: &mut KernelContext<'_>,
     key: &SortKey,
     memory: &Memory,
@@ -107,7 +107,7 @@ pub(super) fn read_keys(
 }
 
 /// Writes the elements with these keys.
-pub(super) fn write_keys(
+pub(crate) fn write_keys(
     cx: &mut KernelContext<'_>,
     key: &SortKey,
     memory: &Memory,
@@ -137,7 +137,7 @@ fn place_bits(plan: &SortPlan) -> i64 {
 }
 
 /// Packs keys and their places (`I64`, with the same number of lanes) into items.
-pub(super) fn items(b: &mut FunctionBuilder, plan: &SortPlan, keys: ValueId, places: ValueId) -> Item {
+pub(crate) fn items(b: &mut FunctionBuilder, plan: &SortPlan, keys: ValueId, places: ValueId) -> Item {
     let word = Rows::of(plan).word;
     let keys = b.convert(ConvertOp::SignExtend, keys, word);
     if matches!(plan.items, SortItems::Keys(_)) {
@@ -157,7 +157,7 @@ pub(super) fn items(b: &mut FunctionBuilder, plan: &SortPlan, keys: ValueId, pla
 }
 
 /// Returns the keys of items.
-pub(super) fn keys_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
+pub(crate) fn keys_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
     let mut key = item[0];
     if matches!(plan.items, SortItems::Packed(_)) {
         let shift = b.integer(b.ty(key), place_bits(plan));
@@ -167,7 +167,7 @@ pub(super) fn keys_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]
 }
 
 /// Returns the original places of items, as `I64`.
-pub(super) fn places_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
+pub(crate) fn places_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
     let mut places = item[item.len() - 1];
     if matches!(plan.items, SortItems::Packed(_)) {
         let mask = b.integer(b.ty(places), (1 << place_bits(plan)) - 1);
@@ -188,7 +188,7 @@ pub(super) fn is_nan(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId])
 }
 
 /// Writes places, converted to the type of the array.
-pub(super) fn write_places(
+pub(crate) fn write_places(
     cx: &mut KernelContext<'_>,
     memory: &Memory,
     position: &Position,

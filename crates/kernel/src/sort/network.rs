@@ -37,7 +37,7 @@ const OF_EIGHT: [(usize, usize); 19] = [
 ];
 
 /// A vector of items, by its words.
-pub(super) type Item = Vec<ValueId>;
+pub(crate) type Item = Vec<ValueId>;
 
 /// Items in memory: rows of `lanes` items. The lanes of each word are contiguous.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Rows {
 }
 
 /// Returns whether items come before others: by the first word, then by the second.
-pub(super) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> ValueId {
+pub(crate) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> ValueId {
     let less = b.compare(Predicate::Less, x[0], y[0]);
     if x.len() == 1 {
         return less;

@@ -18,9 +18,9 @@ use support::Result;
 pub(super) type Before<'f> = dyn FnMut(&mut KernelContext<'_>, &Position, &Position) -> Result<ValueId> + 'f;
 
 /// An operand that is permuted by the places, in a form that only moves bits.
-pub(super) struct Gathered {
-    pub(super) operand: Memory,
-    pub(super) result: Memory,
+pub(crate) struct Gathered {
+    pub(crate) operand: Memory,
+    pub(crate) result: Memory,
 }
 
 /// A sort with its operands and results.
@@ -33,7 +33,8 @@ pub(super) struct Job<'a> {
     pub(super) keys: Option<&'a Memory>,
     /// Receives the places.
     pub(super) places: Option<&'a Memory>,
-    pub(super) gathered: Vec<Gathered>,
+    /// All other operands.
+    pub(super) gathered: &'a [Gathered],
 }
 
 /// Elements of sequences in an array: the first one, the distance between elements of a sequence,
@@ -455,7 +456,7 @@ impl Job<'_> {
     ) -> Result<()> {
         cx.for_range(0, self.count, 1, |cx, index| {
             let place = place(cx, &index)?;
-            for Gathered { operand, result } in &self.gathered {
+            for Gathered { operand, result } in self.gathered {
                 let element = cx.load_at(operand, &from.one(&place))?;
                 cx.store_at(result, &to.one(&index), element)?;
             }
