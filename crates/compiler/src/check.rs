@@ -1,5 +1,6 @@
 //! Check of a model that lists everything that prevents it from compiling.
 
+use crate::device::serial_kernels;
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
 use aot::{Accessor, Signature};
 use hlo::Program;
@@ -116,7 +117,21 @@ fn compile(
             observer.ended(record.name, &String::new);
         },
     )?;
-    for target in std::iter::once(&options.target).chain(&options.variants) {
+    for target in &options.devices {
+        let plan = plan::plan_with(&module, target, &options.plan)?;
+        let schedule = buffers::schedule(&module, &plan);
+        let assignment = buffers::assign(&module, &plan, &schedule, &mut buffers::ConstantsPool::default())?;
+        buffers::check(&module, &plan, &schedule, &assignment)?;
+        let program = kernel::lower_device(&module, &plan, &schedule, &assignment, target)?;
+        if target == &options.devices[0] {
+            let slow = serial_kernels(&program).into_iter();
+            checked.warnings.extend(
+                slow.map(|label| format!("kernel {label} runs as one thread of the device: right, but slow")),
+            );
+        }
+    }
+    let processors = std::iter::once(&options.target).chain(&options.variants);
+    for target in processors.filter(|_| options.devices.is_empty()) {
         let plan = plan::plan_with(&module, target, &options.plan)?;
         let schedule = buffers::schedule(&module, &plan);
         let assignment = buffers::assign(&module, &plan, &schedule, &mut buffers::ConstantsPool::default())?;

@@ -54,12 +54,21 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
         }
     };
     let (name, graph) = (loaded.name, loaded.graph);
-    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
+    let options = options(model)?;
     let bounds = crate::args::parse::loop_bounds(&model.loop_bound)?;
     let checked =
         compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
     progress.finish();
     report(arguments, &name, &GRAPH, &checked, &notes)
+}
+
+/// Options of the compilation that the flags describe.
+fn options(model: &ModelArgs) -> Result<BackOptions> {
+    Ok(BackOptions {
+        plan: model.plan_options()?,
+        devices: model.devices()?,
+        ..BackOptions::new(model.target("")?, "model")
+    })
 }
 
 /// Checks a program in HLO or StableHLO.
@@ -68,7 +77,7 @@ fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Res
     let Source::Hlo(program) = input.source else {
         return Err(Error::internal("expected an HLO source for a program file, got a graph"));
     };
-    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
+    let options = options(model)?;
     let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
     progress.finish();
     let name = model.model.display().to_string();
