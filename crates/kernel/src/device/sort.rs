@@ -224,7 +224,7 @@ impl Sorter<'_, '_> {
                     k => block.plus(&within).plus_constant(k * step),
                 })
                 .collect();
-            let mut all = |cx: &mut KernelContext<'_>| {
+            let all = |cx: &mut KernelContext<'_>| {
                 if self.plan.keys.is_some() {
                     return self.exchange_keys(cx, &items, &row, &numbers, is_mirrored);
                 }
@@ -240,7 +240,7 @@ impl Sorter<'_, '_> {
                 })
             };
             let is_in = inside(cx, &numbers[0], length)?;
-            team::when(cx, is_in, &mut all)
+            team::when(cx, is_in, all)
         })
     }
 
