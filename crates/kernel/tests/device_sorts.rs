@@ -85,7 +85,8 @@ fn rows_are_sorted_by_comparisons() {
 
 #[test]
 fn long_rows_are_sorted_in_chunks() {
-    check(&alone("s32", "4500", 0, "direction=LT"), "1 rows of 2048 each, 6 steps");
+    check(&alone("s32", "4500", 0, "direction=LT"), "1 rows of 2048 each, 5 steps");
+    check(&alone("s16", "9000", 0, "direction=GT"), "1 rows of 2048 each, 7 steps");
     check(&with_places("f64", "2,2100", 1, TOTAL), "1 rows of 2048 each, 3 steps");
     check(&with_places("f32", "4100", 0, "ROOT r = pred[] compare(a, b), direction=GT"), "6 steps");
 }

@@ -7,10 +7,13 @@ use super::movement;
 use super::team;
 use crate::context::KernelContext;
 use crate::context::addressing::Containment;
+use crate::element::Element;
 use crate::index::{Facts, Index};
 use crate::movement::scatter::Scatter;
 use crate::movement::update::number_of;
-use nest::{ConvertOp, FunctionBuilder, Predicate, ScalarType, ThreadIndex, Type, ValueId};
+use nest::{
+    ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, ThreadIndex, Type, ValueId,
+};
 use plan::{GroupGrid, Loop, RangesPlan, SCATTER_THREADS, ScatterPlan};
 use support::Result;
 
@@ -48,6 +51,9 @@ fn by_threads(
     })
 }
 
+/// Bytes of workgroup memory for the updates of a tile.
+const STASH_BYTES: i64 = 24 << 10;
+
 /// The updates of a tile that are in the range of a group.
 struct List {
     /// Numbers of the updates, and of the elements within the range.
@@ -55,6 +61,66 @@ struct List {
     elements: ValueId,
     /// Two regions for running totals.
     totals: [ValueId; 2],
+    /// The updates themselves if a window is a single element.
+    stash: Option<Stash>,
+}
+
+/// Updates in workgroup memory: elements like them, and an array of each of their parts.
+struct Stash {
+    like: Vec<Element>,
+    parts: Vec<(ValueId, Type)>,
+}
+
+impl Stash {
+    /// Returns memory for `tile` updates like those at a position, or `None` if they are too large.
+    fn new(
+        cx: &mut KernelContext<'_>,
+        scatter: &Scatter<'_>,
+        update: &[Index],
+        tile: i64,
+    ) -> Result<Option<Self>> {
+        let like = scatter.load_updates(cx, update)?;
+        let types: Vec<Type> = like.iter().flat_map(|e| e.values()).map(|value| cx.ty(value)).collect();
+        let bytes = |ty: Type| tile * team::memory(ty).scalar.byte_size() as i64;
+        if types.iter().map(|&ty| bytes(ty)).sum::<i64>() > STASH_BYTES {
+            return Ok(None);
+        }
+        let parts = types.into_iter().map(|ty| (cx.workgroup_memory(bytes(ty) as u64, 16), ty)).collect();
+        Ok(Some(Self { like, parts }))
+    }
+
+    fn address(b: &mut FunctionBuilder, part: (ValueId, Type), item: ValueId) -> (ValueId, Type, u32) {
+        let ty = team::memory(part.1);
+        let bytes = ty.scalar.byte_size();
+        (b.offset(part.0, item, bytes as i64), ty, bytes as u32)
+    }
+
+    fn store(&self, cx: &mut KernelContext<'_>, item: ValueId, updates: &[Element]) {
+        for (&part, value) in self.parts.iter().zip(updates.iter().flat_map(|e| e.values())) {
+            let raw = team::to_memory(cx, value);
+            let (address, _, alignment) = Self::address(cx, part, item);
+            cx.store(raw, address, alignment);
+        }
+    }
+
+    fn load(&self, cx: &mut KernelContext<'_>, item: ValueId) -> Vec<Element> {
+        let mut values = Vec::with_capacity(self.parts.len());
+        for &part in &self.parts {
+            let (address, ty, alignment) = Self::address(cx, part, item);
+            let raw = cx.load(ty, address, alignment);
+            values.push(team::from_memory(cx, part.1, raw));
+        }
+        team::elements(&self.like, &values)
+    }
+}
+
+/// Loads a number of a list.
+fn load_number(cx: &mut KernelContext<'_>, list: ValueId, item: ValueId, end: i64) -> ValueId {
+    let at = cx.offset(list, item, 4);
+    let number = cx.load(Type::scalar(ScalarType::I32), at, 4);
+    let number = cx.convert(ConvertOp::ZeroExtend, number, ScalarType::I64);
+    cx.learn(number, Facts::range(0, end - 1));
+    number
 }
 
 fn by_ranges(
@@ -64,11 +130,12 @@ fn by_ranges(
     mut scatter: Scatter<'_>,
 ) -> Result<()> {
     let tile = SCATTER_THREADS * ranges.each;
-    let bytes = 8 * tile as u64;
-    let list = List {
+    let bytes = 4 * tile as u64;
+    let mut list = List {
         updates: cx.workgroup_memory(bytes, 16),
         elements: cx.workgroup_memory(bytes, 16),
         totals: [0; 2].map(|_| cx.workgroup_memory(8 * SCATTER_THREADS as u64, 16)),
+        stash: None,
     };
     let local = cx.thread(ThreadIndex::Local);
     cx.learn(local, Facts::range(0, SCATTER_THREADS - 1));
@@ -89,6 +156,10 @@ fn by_ranges(
     team::place(cx, &plan.window, &column, &mut update)?;
     let fixed: Vec<usize> = (0..update.len()).collect();
     scatter.fix(fixed);
+    if width == 1 {
+        let first = vec![Index::default(); update.len()];
+        list.stash = Stash::new(cx, &scatter, &first, tile)?;
+    }
     let first = range.times(ranges.ranges.1);
     let class = cx.scalar_value(&class)?;
     cx.for_range(0, ranges.updates(), tile, |cx, begin| {
@@ -97,23 +168,37 @@ fn by_ranges(
         let begin = begin.plus(&rank.times(ranges.each));
         let total = fill(cx, ranges, &scatter, &list, &begin, &first, update.clone())?;
         cx.barrier();
+        if let Some(stash) = &list.stash {
+            cx.for_each(local, total, SCATTER_THREADS, |cx, item| {
+                cx.scoped(|cx| {
+                    let number = load_number(cx, list.updates, item, ranges.updates());
+                    let mut update = update.clone();
+                    team::place(cx, &ranges.walked, &Index::scalar(number), &mut update)?;
+                    let updates = scatter.load_updates(cx, &update)?;
+                    stash.store(cx, item, &updates);
+                    Ok(())
+                })
+            })?;
+            cx.barrier();
+        }
         let zero = cx.index(0);
         cx.for_dynamic(zero, total, tile, &[], |cx, item, _| {
-            let at = cx.offset(list.elements, item, 8);
-            let element = cx.load(Type::I64, at, 8);
-            cx.learn(element, Facts::range(0, ranges.ranges.1 - 1));
+            let element = load_number(cx, list.elements, item, ranges.ranges.1);
             let mask = cx.index(SCATTER_THREADS / ranges.across - 1);
             let its_class = cx.and(element, mask);
             let is_own = cx.compare(Predicate::Equal, its_class, class);
             let is_own = team::all(cx, &[Some(is_own), has_column]);
             team::when(cx, is_own, |cx| {
-                let at = cx.offset(list.updates, item, 8);
-                let number = cx.load(Type::I64, at, 8);
-                cx.learn(number, Facts::range(0, ranges.updates() - 1));
-                let mut update = update.clone();
-                team::place(cx, &ranges.walked, &Index::scalar(number), &mut update)?;
                 let number =
                     cx.clamp(&first.plus(&Index::scalar(element)), 0, count(&ranges.selected) - 1)?;
+                if let Some(stash) = &list.stash {
+                    let mut target = scatter.batch_start(&update);
+                    team::place(cx, &ranges.selected, &number, &mut target)?;
+                    return scatter.combine_with(cx, |cx| Ok(stash.load(cx, item)), &target);
+                }
+                let mut update = update.clone();
+                let of_update = load_number(cx, list.updates, item, ranges.updates());
+                team::place(cx, &ranges.walked, &Index::scalar(of_update), &mut update)?;
                 let mut start = scatter.batch_start(&update);
                 team::place(cx, &ranges.selected, &number, &mut start)?;
                 let mut target = start.clone();
@@ -169,8 +254,9 @@ fn fill(
     for (is_in, one, number, element) in found {
         cx.when(is_in, |cx| {
             for (value, list) in [(number, list.updates), (element, list.elements)] {
-                let address = cx.offset(list, at, 8);
-                cx.store(value, address, 8);
+                let address = cx.offset(list, at, 4);
+                let value = cx.convert(ConvertOp::Truncate, value, ScalarType::I32);
+                cx.store(value, address, 4);
             }
             Ok(())
         })?;

@@ -11,7 +11,7 @@ use crate::context::KernelContext;
 use crate::context::addressing::Containment;
 use crate::index::{Facts, Index, Position};
 use crate::sort::items;
-use crate::sort::network::precedes;
+use crate::sort::network::{exchange, precedes};
 use crate::sort::operands::Sorting;
 use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, ThreadIndex, Type, ValueId};
 use plan::{GroupGrid, SortStep, TeamSortPlan};
@@ -45,6 +45,11 @@ impl Items {
         item
     }
 
+    /// Returns each word of the last item in sort order.
+    fn last(&self, cx: &mut KernelContext<'_>) -> ValueId {
+        cx.integer(self.ty, i64::MAX >> (64 - 8 * self.ty.scalar.byte_size()))
+    }
+
     fn store(&self, cx: &mut KernelContext<'_>, at: ValueId, item: &[ValueId]) {
         let bytes = self.ty.scalar.byte_size();
         for (&word, &value) in self.words.iter().zip(item) {
@@ -64,7 +69,9 @@ pub(super) fn emit(
     let sorting = Sorting::of(cx, plan.keys.as_ref())?;
     let sorter = Sorter { plan, sorting };
     match plan.steps[step] {
-        SortStep::Exchange { level, distance } => sorter.exchanges(cx, level, distance, grid),
+        SortStep::Exchange { level, distance, stages } => {
+            sorter.exchanges(cx, (level, distance, stages), grid)
+        }
         SortStep::Sort { round, length, is_last } => {
             let source = if round == 0 {
                 None
@@ -190,38 +197,106 @@ impl Sorter<'_, '_> {
         })
     }
 
-    /// Compares the items of rows in scratch at a distance.
+    /// Compares the items of rows in scratch at some distances, the first of which may be that of
+    /// mirror images.
     fn exchanges(
         &self,
         cx: &mut KernelContext<'_>,
-        level: u32,
-        distance: u32,
+        (level, distance, stages): (u32, u32, u32),
         grid: GroupGrid,
     ) -> Result<()> {
         let (length, rows) = (self.plan.sizes[1], self.plan.all_rows());
         let items = self.scratch(cx, 0, length * rows)?;
-        let pairs = (length as u64).next_power_of_two() as i64 / 2;
-        movement::for_unit(cx, grid, pairs * rows, |cx, number| {
-            let (row, pair) = cx.div_rem(number, pairs)?;
-            let (block, within) = cx.div_rem(&pair, 1 << distance)?;
-            let low = block.times(2 << distance).plus(&within);
-            let high = if distance + 1 == level {
-                block.times(2 << distance).plus(&within.times(-1)).plus_constant((2 << distance) - 1)
-            } else {
-                low.plus_constant(1 << distance)
+        let each = (length as u64).next_power_of_two() as i64 >> stages;
+        let (count, step) = (1i64 << stages, 1i64 << (distance + 1 - stages));
+        let is_mirrored = distance + 1 == level;
+        movement::for_unit(cx, grid, each * rows, |cx, number| {
+            let (row, number) = cx.div_rem(number, each)?;
+            let (block, within) = cx.div_rem(&number, step)?;
+            let block = block.times(2 << distance);
+            // The thread's items, in order.
+            let numbers: Vec<Index> = (0..count)
+                .map(|k| match k {
+                    k if is_mirrored && k >= count / 2 => {
+                        let mirrored = within.plus_constant((count - 1 - k) * step).times(-1);
+                        block.plus(&mirrored).plus_constant((2 << distance) - 1)
+                    }
+                    k => block.plus(&within).plus_constant(k * step),
+                })
+                .collect();
+            let all = |cx: &mut KernelContext<'_>| {
+                if self.plan.keys.is_some() {
+                    return self.exchange_keys(cx, &items, &row, &numbers, is_mirrored);
+                }
+                let [low, high] = &numbers[..] else {
+                    return Err(Error::internal("expected a single stage of a sort by comparison"));
+                };
+                let is_in = inside(cx, high, length)?;
+                team::when(cx, is_in, |cx| {
+                    let first = row.times(length);
+                    let (low, high) =
+                        (cx.scalar_value(&first.plus(low))?, cx.scalar_value(&first.plus(high))?);
+                    self.exchange(cx, &items, &row, low, high)
+                })
             };
-            let mut both = |cx: &mut KernelContext<'_>| {
-                let first = row.times(length);
-                let (low, high) = (cx.scalar_value(&first.plus(&low))?, cx.scalar_value(&first.plus(&high))?);
-                self.exchange(cx, &items, &row, low, high)
-            };
-            match cx.contains(&high, 0, length)? {
-                Containment::Never => Ok(()),
-                Containment::Always => both(cx),
-                Containment::When(is_in) => cx.when(is_in, &mut both),
-            }
+            let is_in = inside(cx, &numbers[0], length)?;
+            team::when(cx, is_in, all)
         })
     }
+
+    /// Compares items of a row in registers. The first item exists; those that do not are the last
+    /// ones in sort order.
+    fn exchange_keys(
+        &self,
+        cx: &mut KernelContext<'_>,
+        items: &Items,
+        row: &Index,
+        numbers: &[Index],
+        is_mirrored: bool,
+    ) -> Result<()> {
+        let length = self.plan.sizes[1];
+        let (mut loaded, mut places) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+        for number in numbers {
+            let is_in = inside(cx, number, length)?;
+            let own = cx.scalar_value(&row.times(length).plus(number))?;
+            let first = places.first().map_or(own, |&(first, _)| first);
+            let at = is_in.map_or(own, |is_in| cx.select(is_in, own, first));
+            let mut item = items.load(cx, at);
+            if let Some(is_in) = is_in {
+                let last = items.last(cx);
+                item = item.into_iter().map(|word| cx.select(is_in, word, last)).collect();
+            }
+            loaded.push(item);
+            places.push((at, is_in));
+        }
+        let count = numbers.len();
+        let mut distance = count / 2;
+        while distance > 0 {
+            for low in (0..count).filter(|k| k & distance == 0) {
+                let is_mirror = is_mirrored && distance == count / 2;
+                let high = if is_mirror { count - 1 - low } else { low + distance };
+                (loaded[low], loaded[high]) = exchange(cx, &loaded[low], &loaded[high]);
+            }
+            distance /= 2;
+        }
+        for (item, (at, is_in)) in loaded.iter().zip(places) {
+            team::when(cx, is_in, |cx| {
+                items.store(cx, at, item);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a condition that holds if a nonnegative number is below the end, unless all such numbers
+/// are.
+fn inside(cx: &mut KernelContext<'_>, number: &Index, end: i64) -> Result<Option<ValueId>> {
+    Ok(match cx.contains(number, 0, end)? {
+        Containment::When(is_in) => Some(is_in),
+        Containment::Always => None,
+        Containment::Never => Some(cx.integer(Type::scalar(ScalarType::Bool), 0)),
+    })
 }
 
 /// A step that sorts chunks of rows in workgroup memory.
@@ -334,10 +409,7 @@ impl Chunk<'_, '_, '_> {
         let (row, number) = (tile.row.plus(&row), tile.first.plus(&within));
         let mut is_in = Vec::new();
         for (index, end) in [(&row, plan.all_rows()), (&number, self.length)] {
-            is_in.push(match cx.contains(index, 0, end)? {
-                Containment::When(is_in) => Some(is_in),
-                Containment::Always | Containment::Never => None,
-            });
+            is_in.push(inside(cx, index, end)?);
         }
         let is_in = team::all(cx, &is_in);
         team::when(cx, is_in, |cx| self.sorter.exchange(cx, &tile.items, &row, low, high))
@@ -358,10 +430,7 @@ impl Chunk<'_, '_, '_> {
             let (row, number) = (tile.row.plus(&row), tile.first.plus(&within));
             let mut is_in = Vec::new();
             for (index, end) in [(&row, plan.all_rows()), (&number, self.length)] {
-                is_in.push(match cx.contains(index, 0, end)? {
-                    Containment::When(is_in) => Some(is_in),
-                    Containment::Always | Containment::Never => None,
-                });
+                is_in.push(inside(cx, index, end)?);
             }
             let is_in = team::all(cx, &is_in);
             let row = cx.clamp(&row, 0, plan.all_rows() - 1)?;
@@ -386,8 +455,7 @@ impl Chunk<'_, '_, '_> {
             }
         };
         if let (Some(is_in), Some(_)) = (spot.is_in, &self.sorter.plan.keys) {
-            let ty = tile.items.ty;
-            let last = cx.integer(ty, i64::MAX >> (64 - 8 * ty.scalar.byte_size()));
+            let last = tile.items.last(cx);
             item = item.into_iter().map(|word| cx.select(is_in, word, last)).collect();
         }
         tile.items.store(cx, spot.at, &item);

@@ -221,14 +221,28 @@ impl Scatter<'_> {
 
     /// Combines the updates at one position into the results at another.
     fn combine(&self, cx: &mut KernelContext<'_>, update: &[Index], target: &[Index]) -> Result<()> {
-        let (from, to) = (Position::Multi(update.to_vec()), Position::Multi(target.to_vec()));
+        self.combine_with(cx, |cx| self.load_updates(cx, update), target)
+    }
+
+    /// Loads the updates at a position, one per array.
+    pub(crate) fn load_updates(&self, cx: &mut KernelContext<'_>, update: &[Index]) -> Result<Vec<Element>> {
+        let from = Position::Multi(update.to_vec());
+        self.updates.iter().map(|memory| cx.load_at(memory, &from)).collect()
+    }
+
+    /// Combines updates into the results at a position.
+    pub(crate) fn combine_with(
+        &self,
+        cx: &mut KernelContext<'_>,
+        updates: impl FnOnce(&mut KernelContext<'_>) -> Result<Vec<Element>>,
+        target: &[Index],
+    ) -> Result<()> {
+        let to = Position::Multi(target.to_vec());
         let mut arguments: Vec<Element> = Vec::with_capacity(2 * self.results.len());
         for result in &self.results {
             arguments.push(cx.pinned(|cx| cx.load_at(result, &to))?);
         }
-        for memory in &self.updates {
-            arguments.push(cx.load_at(memory, &from)?);
-        }
+        arguments.extend(updates(cx)?);
         let combined = cx.apply(self.to_apply, &arguments)?;
         if combined.len() != self.results.len() {
             return Err(Error::internal("expected one value per array from the computation of a scatter"));

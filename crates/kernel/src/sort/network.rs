@@ -112,7 +112,7 @@ pub(crate) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) ->
 }
 
 /// Returns the smaller and the larger items.
-pub(super) fn exchange(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
+pub(crate) fn exchange(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
     let in_order = precedes(b, x, y);
     let pairs = || x.iter().zip(y);
     let low = pairs().map(|(&x, &y)| b.select(in_order, x, y)).collect();

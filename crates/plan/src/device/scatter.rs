@@ -20,6 +20,12 @@ pub const SCATTER_THREADS: i64 = 256;
 /// Updates up to which a thread walks them alone.
 const FEW_UPDATES: i64 = 4;
 
+/// Updates of a thread that are read at once, at most.
+const MOST_AT_ONCE: i64 = 8;
+
+/// Numbers of updates and elements are below this.
+const MAX_NUMBERS: i64 = 1 << 31;
+
 /// Groups per multiprocessor that own ranges.
 const GROUPS_PER_PROCESSOR: i64 = 2;
 
@@ -147,23 +153,23 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Option<KernelPlan<ScatterPl
     let selects = |d: &usize| numbers.scatter_dims_to_operand_dims.contains(d);
     // Windows at different places of a selected dimension overlap.
     let overlaps: Vec<bool> = window.iter().zip(&spanned).map(|(l, d)| selects(d) && l.extent > 1).collect();
-    if overlaps.contains(&true) || extent(&walked) <= FEW_UPDATES {
+    let selected: Vec<Loop> =
+        (0..sizes.len()).filter(selects).map(|d| Loop { dimension: d, extent: sizes[d] }).collect();
+    let is_large = extent(&walked).max(extent(&selected)) >= MAX_NUMBERS;
+    if overlaps.contains(&true) || extent(&walked) <= FEW_UPDATES || is_large {
         let apart = window.iter().zip(&overlaps).filter(|(_, overlaps)| !**overlaps);
         let apart = apart.map(|(l, _)| *l).collect();
         return new(own, apart, None);
     }
-    let selected: Vec<Loop> =
-        (0..sizes.len()).filter(selects).map(|d| Loop { dimension: d, extent: sizes[d] }).collect();
     let across = power_of_two_from(extent(&window)).min(SCATTER_THREADS);
     let parts = (extent(&window) + across - 1) / across;
     let elements = extent(&selected);
     let groups = extent(&own).saturating_mul(parts).max(1);
     let most = GROUPS_PER_PROCESSOR * i64::from(gpu.processors);
-    let classes = SCATTER_THREADS / across;
-    let ranges = ((most + groups - 1) / groups).min((elements + classes - 1) / classes).max(1);
+    let ranges = ((most + groups - 1) / groups).min(elements).max(1);
     let each = (elements + ranges - 1) / ranges;
     let ranges = ((elements + each - 1) / each, each);
-    let each = (extent(&walked) / SCATTER_THREADS).clamp(1, 4);
+    let each = (extent(&walked) / SCATTER_THREADS).clamp(1, MOST_AT_ONCE);
     new(own, window, Some(RangesPlan { walked, selected, ranges, across, each }))
 }
 
@@ -197,10 +203,10 @@ mod tests {
                        index_vector_dim=1";
         let unique = format!("{elements}, unique_indices=true");
         let table = [
-            (elements, "1000", "5000,1", "5000", "4 groups, 4 ranges of 250, 1 threads"),
+            (elements, "1000", "5000,1", "5000", "200 groups, 200 ranges of 5, 1 threads"),
             (elements, "1000", "3,1", "3", "by 1 threads"),
             (&unique, "1000", "5000,1", "5000", "by 5000 threads"),
-            (rows, "500,64", "900,1", "900,64", "125 groups, 125 ranges of 4, 64 threads"),
+            (rows, "500,64", "900,1", "900,64", "167 groups, 167 ranges of 3, 64 threads"),
             (rows, "500,300", "900,1", "900,300", "200 groups, 100 ranges of 5, 256 threads"),
             (rows, "500,64", "1,1", "1,64", "by 64 threads"),
             (windows, "500,64", "90,1", "90,3,64", "by 64 threads"),

@@ -31,6 +31,9 @@ const SEVERAL: i64 = 256;
 /// Upper bound of the threads of a workgroup.
 const THREADS: i64 = 512;
 
+/// Stages of an exchange of keys, for which a thread keeps eight items in registers.
+const KEY_STAGES: u32 = 3;
+
 /// The longest row.
 const MAX_LENGTH: i64 = 1 << 30;
 
@@ -66,12 +69,14 @@ pub enum SortStep {
         is_last: bool,
     },
     /// Threads compare items at a distance, or with their mirror images in blocks if the distance
-    /// is half a block.
+    /// is half a block, and then at half that distance, a quarter, ...
     Exchange {
         /// Logarithm of the size of the sorted blocks.
         level: u32,
-        /// Logarithm of the distance.
+        /// Logarithm of the first distance.
         distance: u32,
+        /// Number of distances.
+        stages: u32,
     },
     /// Groups compare items at all distances within a chunk.
     Merge {
@@ -121,8 +126,9 @@ impl TeamSortPlan {
 
     pub(crate) fn grid(&self, step: usize) -> GroupGrid {
         let length = match self.steps[step] {
-            SortStep::Exchange { .. } => {
-                return units_grid((power_of_two(self.sizes[1]) / 2).saturating_mul(self.all_rows()));
+            SortStep::Exchange { stages, .. } => {
+                let each = power_of_two(self.sizes[1]) >> stages;
+                return units_grid(each.saturating_mul(self.all_rows()));
             }
             SortStep::Sort { length, .. } => length,
             SortStep::Merge { .. } => self.sizes[1],
@@ -191,13 +197,14 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Option<KernelPlan<TeamSortP
     let whole = power_of_two(length);
     plan.chunk = if whole <= WHOLE.min(most) { whole } else { CHUNK.min(most) };
     plan.rows = (SEVERAL / plan.chunk).clamp(1, power_of_two_from(plan.all_rows()));
-    plan.steps = steps(length, plan.chunk, count);
+    let stages = if plan.keys.is_some() { KEY_STAGES } else { 1 };
+    plan.steps = steps(length, plan.chunk, count, stages);
     let scratch_bytes = plan.scratch_bytes();
     Some(KernelPlan { scratch_bytes, ..KernelPlan::new(plan) })
 }
 
-/// The steps of a sort of rows of a length.
-fn steps(length: i64, chunk: i64, count: i64) -> Vec<SortStep> {
+/// The steps of a sort of rows of a length. An exchange has at most `most` stages.
+fn steps(length: i64, chunk: i64, count: i64, most: u32) -> Vec<SortStep> {
     let mut steps = Vec::new();
     if count <= chunk / 4 {
         let mut length = length;
@@ -214,7 +221,12 @@ fn steps(length: i64, chunk: i64, count: i64) -> Vec<SortStep> {
     steps.push(SortStep::Sort { round: 0, length, is_last: length <= chunk });
     let (first, last) = (chunk.ilog2(), power_of_two(length).ilog2());
     for level in first + 1..=last {
-        steps.extend((first..level).rev().map(|distance| SortStep::Exchange { level, distance }));
+        let mut rest = level - first;
+        while rest > 0 {
+            let stages = rest.min(most);
+            steps.push(SortStep::Exchange { level, distance: first + rest - 1, stages });
+            rest -= stages;
+        }
         steps.push(SortStep::Merge { is_last: level == last });
     }
     steps
@@ -226,23 +238,32 @@ mod tests {
 
     #[test]
     fn long_rows_take_several_steps() {
-        let count = |length, chunk, count| steps(length, chunk, count).len();
+        let count = |length, chunk, count| steps(length, chunk, count, 1).len();
         assert_eq!(count(1, 2, 1), 1);
         assert_eq!(count(2048, 2048, 2048), 1);
         // Levels 12 and 13 with 1 and 2 exchanges.
         assert_eq!(count(5000, 2048, 5000), 1 + 2 + 3);
         assert_eq!(count(1 << 20, 2048, 1 << 20), 1 + (2..=10).sum::<usize>());
+        let exchanges = |length| {
+            let steps = steps(length, 2048, length, 3).into_iter();
+            let of = |step| match step {
+                SortStep::Exchange { level, distance, stages } => Some((level, distance, stages)),
+                SortStep::Sort { .. } | SortStep::Merge { .. } => None,
+            };
+            steps.filter_map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(exchanges(1 << 15), [(12, 11, 1), (13, 12, 2), (14, 13, 3), (15, 14, 3), (15, 11, 1)]);
         // 512 chunks, of which 16 items each fill four chunks.
         assert_eq!(count(1 << 20, 2048, 16), 3);
-        let lengths = steps(1 << 20, 2048, 16);
+        let lengths = steps(1 << 20, 2048, 16, 1);
         let lengths = lengths.iter().map(|step| match step {
             SortStep::Sort { length, .. } => *length,
             SortStep::Exchange { .. } | SortStep::Merge { .. } => 0,
         });
         assert_eq!(lengths.collect::<Vec<_>>(), [1 << 20, 8192, 64]);
         assert_eq!(
-            steps(3, 2, 3)[1..],
-            [SortStep::Exchange { level: 2, distance: 1 }, SortStep::Merge { is_last: true }]
+            steps(3, 2, 3, 3)[1..],
+            [SortStep::Exchange { level: 2, distance: 1, stages: 1 }, SortStep::Merge { is_last: true }]
         );
     }
 }
