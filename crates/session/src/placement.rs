@@ -125,7 +125,13 @@ impl Placement {
                 Some(_) => None,
                 None => default,
             };
-            if device.is_some_and(|device| can_run(node, &*devices[device]).is_some()) {
+            // A loop of the graph is several clusters, between which no tensor array passes.
+            let leaves_cluster = |device: DeviceId| {
+                let is_default = !assignments.contains_key(&group);
+                is_default && devices[device].must_compile() && node.op.starts_with("TensorArray")
+            };
+            let cannot_run = |device| can_run(node, &*devices[device]).is_some() || leaves_cluster(device);
+            if device.is_some_and(cannot_run) {
                 stuck.insert(group);
             }
         }
