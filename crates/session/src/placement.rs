@@ -125,10 +125,10 @@ impl Placement {
                 Some(_) => None,
                 None => default,
             };
-            // A loop of the graph is several clusters, between which no tensor array passes.
+            // A loop of the graph is several clusters, between which no list or tensor array passes.
             let leaves_cluster = |device: DeviceId| {
                 let is_default = !assignments.contains_key(&group);
-                is_default && devices[device].must_compile() && node.op.starts_with("TensorArray")
+                is_default && devices[device].must_compile() && holds_list(graph, node)
             };
             let cannot_run = |device| can_run(node, &*devices[device]).is_some() || leaves_cluster(device);
             if device.is_some_and(cannot_run) {
@@ -235,6 +235,15 @@ fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices, no_g
         node.name,
         names(devices)
     ))
+}
+
+/// True if a node makes or takes a list or a tensor array.
+fn holds_list(graph: &Graph, node: &Node) -> bool {
+    let is_list = |data_type: &DataType| data_type.base() == DataType::Variant;
+    let mut inputs = node.inputs.iter().map(|input| graph.nodes[input.node].output_types[input.index]);
+    node.op.starts_with("TensorArray")
+        || node.output_types.iter().any(is_list)
+        || inputs.any(|data_type| is_list(&data_type))
 }
 
 /// Reason why a node cannot run on a device.
