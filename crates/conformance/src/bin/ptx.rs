@@ -22,7 +22,8 @@ Compiles recorded cases for NVIDIA's GPUs, and assembles their kernels with ptxa
     --report FILE        write one line per kernel: case,kernel,arch,registers,workgroup bytes,spilled bytes,stack bytes
 
 Cases that the compiler rejects are listed, and do not count as failed. Last line: `N passed, M failed`. A case fails
-if ptxas rejects a kernel, or a kernel stores registers to memory.
+if ptxas rejects a kernel, or a kernel stores registers to memory; up to 16 bytes of a kernel with at most 32 registers
+are counted, not failed.
 ";
 
 /// Results of all cases and architectures.
@@ -30,6 +31,8 @@ if ptxas rejects a kernel, or a kernel stores registers to memory.
 struct Totals {
     passed: usize,
     kernels: usize,
+    /// Kernels with few registers that store some of them to memory.
+    small_spills: usize,
     failures: Vec<String>,
     rejected: Vec<String>,
     lines: Vec<String>,
@@ -95,7 +98,12 @@ fn run(words: Vec<String>) -> std::result::Result<bool, String> {
     totals.rejected.iter().for_each(|line| println!("rejected: {line}"));
     totals.failures.sort();
     totals.failures.iter().for_each(|line| println!("failed: {line}"));
-    println!("{} kernels, {} cases rejected by the compiler", totals.kernels, totals.rejected.len());
+    println!(
+        "{} kernels, {} of them with at most 32 registers and 16 spilled bytes; {} cases rejected by the compiler",
+        totals.kernels,
+        totals.small_spills,
+        totals.rejected.len()
+    );
     println!("{} passed, {} failed", totals.passed, totals.failures.len());
     Ok(totals.failures.is_empty() && totals.passed > 0)
 }
@@ -117,6 +125,14 @@ fn one(path: &Path, architecture: &str, ptxas: &OsString, scratch: &Path) -> Out
     }
 }
 
+/// True if ptxas stores a few bytes although the kernel could have more registers: with so few, all
+/// threads of a multiprocessor fit.
+fn is_by_choice(kernel: &KernelReport) -> bool {
+    const FEW_REGISTERS: u64 = 32;
+    const FEW_BYTES: u64 = 16;
+    kernel.registers <= FEW_REGISTERS && kernel.spill_bytes <= FEW_BYTES
+}
+
 impl Totals {
     fn add(&mut self, case: &str, architecture: &str, outcome: Outcome) {
         match outcome {
@@ -124,7 +140,8 @@ impl Totals {
             Outcome::Failed(why) => self.failures.push(format!("{case}, {architecture}: {why}")),
             Outcome::Assembled(kernels) => {
                 self.kernels += kernels.len();
-                let spilled = kernels.iter().find(|kernel| kernel.spill_bytes > 0);
+                self.small_spills += kernels.iter().filter(|k| k.spill_bytes > 0 && is_by_choice(k)).count();
+                let spilled = kernels.iter().find(|kernel| kernel.spill_bytes > 0 && !is_by_choice(kernel));
                 match spilled {
                     None => self.passed += 1,
                     Some(kernel) => self.failures.push(format!(
