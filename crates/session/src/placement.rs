@@ -125,7 +125,7 @@ impl Placement {
                 Some(_) => None,
                 None => default,
             };
-            // A loop of the graph is several clusters, between which no list or tensor array passes.
+            // A loop of the graph is several clusters. No list or tensor array passes between them.
             let leaves_cluster = |device: DeviceId| {
                 let is_default = !assignments.contains_key(&group);
                 is_default && devices[device].must_compile() && holds_list(graph, node)
