@@ -250,3 +250,22 @@ fn unsuitable_flags_are_refused() {
         assert!(text.contains(message), "{flags:?}: {text}");
     }
 }
+
+/// Functions of users run on the host, so a program of a device cannot call them.
+#[test]
+fn functions_of_users_are_refused_by_name() {
+    let out = directory();
+    let graph = "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } }
+  attr { key: \"shape\" value { shape { dim { size: 2 } } } } }
+node { name: \"y\" op: \"Clip\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } }
+";
+    std::fs::write(out.path().join("clip.pbtxt"), graph).expect("a file");
+    for target in ["cuda", "opencl"] {
+        let mut command = tfcompile(out.path());
+        command.args(["build", "clip.pbtxt", "--fetch", "y", "--custom-call", "Clip=my_clip"]);
+        let error = refuse(command.args(["--target", target]), out.path());
+        for text in ["my_clip", "'y'", "compile for a processor", "E0702"] {
+            assert!(error.contains(text), "{target}: {error}");
+        }
+    }
+}
