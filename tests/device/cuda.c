@@ -363,9 +363,10 @@ static int scenario(const unsigned char* program, const unsigned char* loop, str
   return status;
 }
 
-static void test_failures(void) {
+// Lets each call of the scenario fail, with each of the first `code_count` codes.
+static void test_failures(int code_count) {
   // Calls whose errors cannot be reported: those that release something, and those that end an
-  // earlier failure.
+  // earlier failure. Those of CUPTI lead to events instead.
   static const char* const quiet[] = {
       "cuMemFree_v2",        "cuMemFreeHost",      "cuStreamDestroy_v2",  "cuEventDestroy_v2",
       "cuModuleUnload",      "cuGraphExecDestroy", "cuCtxPopCurrent_v2",  "cuDevicePrimaryCtxRelease_v2",
@@ -380,7 +381,7 @@ static void test_failures(void) {
   CHECK_STATUS(scenario(program, loop, &error), 0, &error);
   check_clean();
   calls = standin->calls(NULL);
-  for (i = 0; i < 3; ++i) {
+  for (i = 0; i < code_count; ++i) {
     for (number = 1; number <= calls; ++number, ++runs) {
       int status, j;
       standin->reset();
@@ -392,6 +393,7 @@ static void test_failures(void) {
         for (j = 0; quiet[j] != NULL && strcmp(quiet[j], standin->failed()) != 0;) ++j;
         // An allocation is tried again with less, and after cached memory was given up.
         if (codes[i] == 2 && strcmp(standin->failed(), "cuMemAlloc_v2") == 0) continue;
+        if (strncmp(standin->failed(), "cupti", 5) == 0) continue;
         if (quiet[j] == NULL) fprintf(stderr, "call %ld: an error of %s is lost\n", number, standin->failed());
         CHECK(quiet[j] != NULL);
       } else {
@@ -425,6 +427,105 @@ static void test_failures(void) {
   printf("cuda: %ld driver calls, failed in turn in %ld runs, of which %ld reported it\n", calls, runs, reported);
 }
 
+// ---- traces
+
+// Two instances in one context with a trace each.
+static void test_two_traces(void) {
+  struct tfcompile_device_error error;
+  unsigned char* const program = make_static();
+  struct tfcompile_device* device;
+  struct tfcompile_device_instance* instances[2];
+  int counts[2][6];
+  int round, i;
+  standin->reset();
+  memset(counts, 0, sizeof counts);
+  device = open_cuda(0, 0);
+  for (i = 0; i < 2; ++i) {
+    instances[i] = create(device, program, constants);
+    CHECK_STATUS(tfcompile_device_zero(device, tfcompile_device_instance_argument(instances[i], 1, &error), BYTES, NULL,
+                                       &error), 0, &error);
+    CHECK_STATUS(tfcompile_device_instance_profile(instances[i], count_records, counts[i], &error), 0, &error);
+  }
+  // Unequal numbers of runs, in turns, so that many records need several reads.
+  for (round = 0; round < 100; ++round) {
+    for (i = 0; i < 2; ++i) {
+      if (round % (i + 1) != 0) continue;
+      CHECK_STATUS(tfcompile_device_instance_enqueue(instances[i], NULL, NULL, 0, NULL, &error), 0, &error);
+    }
+    if (round % 10 == 9) CHECK_STATUS(tfcompile_device_instance_finish(instances[0], &error), 0, &error);
+  }
+  CHECK_STATUS(tfcompile_device_instance_finish(instances[1], &error), 0, &error);
+  CHECK(counts[0][TFCOMPILE_DEVICE_LAUNCH] == 400 && counts[1][TFCOMPILE_DEVICE_LAUNCH] == 200);
+  CHECK(counts[0][TFCOMPILE_DEVICE_COPY] == 100 && counts[1][TFCOMPILE_DEVICE_FILL] == 50);
+  for (i = 0; i < 2; ++i) {
+    CHECK_TEXT(tfcompile_device_instance_profile_note(instances[i])->text, "");
+    CHECK(tfcompile_device_instance_profile_note(instances[i])->status == 0);
+    // Without a profiler, nothing is traced.
+    CHECK_STATUS(tfcompile_device_instance_profile(instances[i], NULL, NULL, &error), 0, &error);
+    CHECK_STATUS(tfcompile_device_instance_enqueue(instances[i], NULL, NULL, 0, NULL, &error), 0, &error);
+    CHECK_STATUS(tfcompile_device_instance_finish(instances[i], &error), 0, &error);
+  }
+  CHECK(counts[0][TFCOMPILE_DEVICE_LAUNCH] == 400 && counts[1][TFCOMPILE_DEVICE_LAUNCH] == 200);
+  CHECK(standin->calls("cuptiActivityEnable") == 3 && standin->calls("cuptiActivityDisable") == 3);
+  for (i = 0; i < 2; ++i) tfcompile_device_instance_destroy(instances[i]);
+  tfcompile_device_close(device);
+  free(program);
+  check_clean();
+}
+
+// Lost records are missing in the run's profile, and later profiles have the times of events.
+static void test_lost_records(void) {
+  struct tfcompile_device_error error;
+  unsigned char* const program = make_static();
+  struct tfcompile_device* device;
+  struct tfcompile_device_instance* instance;
+  int counts[6] = {0, 0, 0, 0, 0, 0};
+  int round;
+  standin->reset();
+  device = open_cuda(0, 0);
+  instance = create(device, program, constants);
+  CHECK_STATUS(tfcompile_device_zero(device, tfcompile_device_instance_argument(instance, 1, &error), BYTES, NULL, &error),
+               0, &error);
+  CHECK_STATUS(tfcompile_device_instance_profile(instance, count_records, counts, &error), 0, &error);
+  standin->fail_function("cuptiActivityGetNextRecord", 3, 5);
+  for (round = 0; round < 2; ++round) {
+    CHECK_STATUS(tfcompile_device_instance_enqueue(instance, NULL, NULL, 0, NULL, &error), 0, &error);
+    CHECK_STATUS(tfcompile_device_instance_finish(instance, &error), 0, &error);
+    CHECK(counts[TFCOMPILE_DEVICE_LAUNCH] == (round == 0 ? 2 : 6));
+    CHECK_TEXT(tfcompile_device_instance_profile_note(instance)->text,
+               "CUPTI reported 2 of 4 kernels of a run and lost 1 records; maybe another profiler takes them");
+  }
+  tfcompile_device_instance_destroy(instance);
+  tfcompile_device_close(device);
+  free(program);
+  check_clean();
+}
+
+static void test_cupti(const char* library) {
+  setenv("TFCOMPILE_CUPTI", library, 1);
+  standin->machine->cupti_version = 16;
+  test_profile("the records of CUPTI's version 16 are not known; those of 17 to 28 (CUDA 11.6 to 12.9)", NULL, 0, 0);
+  standin->machine->cupti_version = 130600;
+  test_profile("the records of CUPTI's version 130600 are not known", NULL, 0, 0);
+  standin->machine->cupti_version = 130000;
+  test_profile("cuptiGetVersion of CUPTI failed: CUPTI_ERROR_OF_THE_STANDIN (999)", "cuptiGetVersion", 0, 999);
+  test_profile("another profiler uses CUPTI", "cuptiActivityRegisterCallbacks", 0, 39);
+  test_profile("cuptiGetContextId of CUPTI failed", "cuptiGetContextId", 0, 2);
+  test_profile("cuptiGetTimestamp of CUPTI failed", "cuptiGetTimestamp", 0, 2);
+  test_profile("cuptiActivityEnable of CUPTI failed: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35); the NVIDIA driver "
+               "reserves profiling for administrators", "cuptiActivityEnable", 2, 35);
+  test_profile("cuptiGetStreamIdEx of CUPTI failed", "cuptiGetStreamIdEx", 0, 2);
+  test_profile(NULL, NULL, 0, 0);
+  standin->machine->graph_stream = 7;
+  test_profile(NULL, NULL, 0, 0);
+  standin->machine->graph_stream = 0;
+  standin->machine->is_flush_forced = 1;
+  test_profile(NULL, NULL, 0, 0);
+  standin->machine->is_flush_forced = 0;
+  test_two_traces();
+  test_lost_records();
+}
+
 #include "malformed.h"
 
 int main(int count, char** arguments) {
@@ -445,11 +546,14 @@ int main(int count, char** arguments) {
   test_branch();
   test_enqueue();
   test_order();
-  test_profile();
+  setenv("TFCOMPILE_CUPTI", "/nonexistent/libcupti.so", 1);
+  test_profile("cannot open CUPTI: /nonexistent/libcupti.so", NULL, 0, 0);
   test_memory();
   test_lost("trap", 719, "CUDA_ERROR_LAUNCH_FAILED");
   test_lost("hang", 702, "a kernel ran longer than the system permits");
-  test_failures();
+  test_failures(3);
+  test_cupti(arguments[1]);
+  test_failures(1);
   test_malformed();
   printf("cuda: %ld checks passed\n", check_count);
   return 0;

@@ -464,9 +464,13 @@ static void count_records(void* context, const struct tfcompile_device_record* r
   if (record->operation != TFCOMPILE_DEVICE_LAUNCH) return;
   CHECK(record->flops == 100 + record->kernel && record->bytes == 200 + record->kernel);
   CHECK(strcmp(record->name, record->kernel == 4 ? "check" : "add_f32") == 0);
+  CHECK(record->registers == 32 && record->workgroup_bytes == 48 && record->occupancy == 0.5);
 }
 
-static void test_profile(void) {
+// Counts the operations of profiled runs. `note` is part of the reason why the times are those of
+// events; null: they are those of the driver's traces, with graphs. `function` fails with `code`
+// after `successes` calls, or is null.
+static void test_profile(const char* note, const char* function, long successes, int code) {
   struct tfcompile_device_error error;
   unsigned char* const program = make_static();
   struct tfcompile_device* device;
@@ -474,6 +478,7 @@ static void test_profile(void) {
   int counts[6] = {0, 0, 0, 0, 0, 0};
   int round;
   standin->reset();
+  if (function != NULL) standin->fail_function(function, successes, code);
   device = open_cuda(0, 0);
   instance = create(device, program, constants);
   CHECK_STATUS(tfcompile_device_zero(device, tfcompile_device_instance_argument(instance, 1, &error), BYTES, NULL, &error),
@@ -486,6 +491,10 @@ static void test_profile(void) {
   CHECK(counts[TFCOMPILE_DEVICE_LAUNCH] == 8 && counts[TFCOMPILE_DEVICE_COPY] == 2);
   CHECK(counts[TFCOMPILE_DEVICE_FILL] == 2 && counts[TFCOMPILE_DEVICE_COPY_OUT] == 2);
   CHECK(standin->alive(STANDIN_EVENT) == 0);
+  CHECK_TEXT(tfcompile_device_instance_profile_note(instance)->text, note != NULL ? note : "");
+  CHECK((tfcompile_device_instance_profile_note(instance)->status != 0) == (note != NULL));
+  // Programs run as graphs from the second run on.
+  CHECK(standin->calls("cuGraphLaunch") == (note == NULL));
   // Operations of a run that is not finished are dropped.
   CHECK_STATUS(tfcompile_device_instance_enqueue(instance, NULL, NULL, 0, NULL, &error), 0, &error);
   tfcompile_device_instance_destroy(instance);

@@ -12,6 +12,9 @@ struct standin_machine {
   int devices;
   int arch;  // Of device 0. Device 1 has 80.
   uint64_t memory;  // Of each device.
+  int cupti_version;
+  uint32_t graph_stream;  // CUPTI's number for streams of graphs. 0: that of the launch.
+  int is_flush_forced;    // CUPTI returns buffers only by force.
 };
 
 // Kinds of resources.

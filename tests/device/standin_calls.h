@@ -56,6 +56,7 @@ CALL cuDeviceGetAttribute(int* value, int attribute, int device) {
   *value = attribute == 1    ? 1024
            : attribute == 5  ? INT32_MAX
            : attribute == 16 ? 4
+           : attribute == 39 ? 2048
            : attribute == 75 ? arch / 10
                              : arch % 10;
   return leave(code);
@@ -358,9 +359,18 @@ CALL cuModuleGetFunction(void** function, void* module, const char* name) {
 }
 CALL cuFuncGetAttribute(int* value, int attribute, void* function) {
   NEEDS_CONTEXT("cuFuncGetAttribute");
-  if (attribute != 0) misuse("attribute %d of a function", attribute);
   (void)function;
-  *value = 1024;
+  if (attribute != 0 && attribute != 1 && attribute != 3 && attribute != 4) {
+    misuse("attribute %d of a function", attribute);
+  }
+  *value = attribute == 0 ? 1024 : attribute == 1 ? 48 : attribute == 4 ? 32 : 0;
+  return leave(0);
+}
+CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int* workgroups, void* function, int threads, size_t shared_bytes) {
+  NEEDS_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  (void)function;
+  if (threads < 1 || threads > 1024 || shared_bytes != 0) misuse("occupancy of a wrong shape");
+  *workgroups = 1024 / threads;
   return leave(0);
 }
 
@@ -416,7 +426,7 @@ CALL cuGraphLaunch(void* graph, void* stream) {
   object = find(graph, STANDIN_EXECUTABLE, "cuGraphLaunch");
   on = find(stream, STANDIN_STREAM, "cuGraphLaunch");
   if (object == NULL || on == NULL) return leave(400);
-  for (work = object->first; work != NULL; work = work->next) append(on, work);
+  for (work = object->first; work != NULL; work = work->next) append(on, work)->is_node = 1;
   return leave(0);
 }
 CALL cuGraphExecDestroy(void* graph) {

@@ -1,5 +1,5 @@
-// A stand-in for CUDA's driver: a library with the driver's functions that the device runtime uses.
-// Device memory is host memory, and kernels are a few functions in C.
+// A stand-in for CUDA's driver and CUPTI: a library with the functions that the device runtime
+// uses. Device memory is host memory, and kernels are a few functions in C.
 //
 // Work of streams is executed as late as CUDA permits, so that missing synchronization changes
 // results. Errors of kernels stay in the context, as in CUDA. Calls can be made to fail, resources
@@ -16,7 +16,7 @@
 #include "standin.h"
 
 #define EXPORT __attribute__((visibility("default")))
-enum { PARAMETERS = 8, DEVICES = 4, LOG = 1 << 16, FUNCTIONS = 64 };
+enum { PARAMETERS = 8, DEVICES = 4, LOG = 1 << 16, FUNCTIONS = 80 };
 
 struct object;
 
@@ -33,6 +33,7 @@ struct work {
   struct object* wait_stream;
   long wait_number;
   long number;  // In the stream.
+  int is_node;  // Of a graph.
 };
 
 // A resource. Dead ones stay until the next reset, so that their use is found.
@@ -58,7 +59,7 @@ struct function {
   const struct builtin* kernel;
 };
 
-static struct standin_machine machine = {12040, 2, 90, UINT64_C(64) << 20};
+static struct standin_machine machine = {12040, 2, 90, UINT64_C(64) << 20, 26, 0, 0};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct object* objects;
 static struct object contexts[DEVICES];
@@ -105,7 +106,7 @@ static int enter(const char* name) {
   }
   if (code != 0) {
     snprintf(failed_name, sizeof failed_name, "%s", name);
-    if (code >= 700 && code < 720 && depth > 0) sticky[stack[depth - 1]] = code;
+    if (code >= 700 && code < 720 && depth > 0 && strncmp(name, "cupti", 5) != 0) sticky[stack[depth - 1]] = code;
   }
   return code;
 }
@@ -280,6 +281,7 @@ static int run_kernel(const struct work* work, int device) {
 }
 
 static void run_stream(struct object* stream, long until);
+static void observe(const struct work* work, const struct object* stream);
 
 static int run_work(const struct work* work, int device) {
   void* const to = (void*)(uintptr_t)work->to;
@@ -324,7 +326,10 @@ static void run_stream(struct object* stream, long until) {
     stream->first = work->next;
     work->next = NULL;
     stream->executed = work->number;
-    if (sticky[stream->device] == 0) sticky[stream->device] = run_work(work, stream->device);
+    if (sticky[stream->device] == 0) {
+      sticky[stream->device] = run_work(work, stream->device);
+      observe(work, stream);
+    }
     free_work(work);
   }
 }
@@ -337,7 +342,7 @@ static void run_device(int device) {
   }
 }
 
-static void append(struct object* to, const struct work* work) {
+static struct work* append(struct object* to, const struct work* work) {
   struct work* const copy = malloc(sizeof *copy);
   struct work** link;
   *copy = *work;
@@ -345,6 +350,7 @@ static void append(struct object* to, const struct work* work) {
   copy->number = ++to->queued;
   for (link = &to->first; *link != NULL;) link = &(*link)->next;
   *link = copy;
+  return copy;
 }
 
 // Checks memory that must exist when work is queued: graphs and queues use it later.
@@ -355,6 +361,7 @@ static int check_range(uint64_t address, uint64_t bytes, const char* name) {
 }
 
 #include "standin_calls.h"
+#include "standin_cupti.h"
 
 // ---- controls
 

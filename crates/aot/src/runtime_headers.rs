@@ -22,6 +22,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/device.h",
     "tfcompile/device_cuda.h",
     "tfcompile/device_cuda_api.h",
+    "tfcompile/device_cupti.h",
     "tfcompile/device_driver.h",
     "tfcompile/device_frame.h",
     "tfcompile/device_function.h",

@@ -35,6 +35,11 @@ int32_t tfcdev_instance_profile(Instance* instance, tfcompile_device_profiler pr
   return tfcompile_device_instance_profile(instance, profiler, context, error);
 }
 
+// Text of the reason why profiles have the times of events, or an empty one.
+const char* tfcdev_instance_profile_note(const Instance* instance) {
+  return tfcompile_device_instance_profile_note(instance)->text;
+}
+
 int32_t tfcdev_instance_status(const Instance* instance) { return tfcompile_device_instance_error(instance)->status; }
 
 // ---- memory and runs on device addresses
@@ -71,44 +76,13 @@ int32_t tfcdev_instance_run(Device* device, Instance* instance, const uint64_t* 
 
 // ---- kernels
 
-struct tfcdev_kernel {
-  uint32_t threads;           // Of a workgroup.
-  uint32_t registers;         // Of a thread.
-  uint32_t workgroup_bytes;
-  uint32_t local_bytes;       // Of a thread: spilled registers and arrays.
-  uint32_t active_workgroups; // Per multiprocessor, or 0 if unknown.
-  uint32_t max_threads;       // Per multiprocessor, or 0 if unknown.
-};
-
-// Describes a kernel of an instance. With OpenCL, only the threads are known.
-void tfcdev_instance_kernel(Device* device, Instance* instance, uint32_t index, struct tfcdev_kernel* facts) {
+// Describes a kernel of an instance. Where the driver does not tell, only the threads are known.
+void tfcdev_instance_kernel(Device* device, Instance* instance, uint32_t index, struct tfcompile_device_facts* facts) {
   const struct tfcompile_program* const program = &instance->loaded->program;
   memset(facts, 0, sizeof *facts);
   if (index >= program->kernel_count) return;
   facts->threads = program->kernels[index].threads;
-  if (device->kind != TFCOMPILE_DEVICE_CUDA) return;
-  {
-    // CU_FUNC_ATTRIBUTE_NUM_REGS, SHARED_SIZE_BYTES, LOCAL_SIZE_BYTES;
-    // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR.
-    enum { REGISTERS = 4, SHARED = 1, LOCAL = 3, MAX_THREADS = 39 };
-    typedef int(TFCOMPILE_DRIVER_CALL * Occupancy)(int* workgroups, void* function, int threads, size_t shared_bytes);
-    const struct tfcompile_cuda* const api = tfcompile_cuda_api();
-    void* const function = instance->kernels[index];
-    Occupancy occupancy = NULL;
-    int value = 0;
-    int ordinal = 0;
-    if (tfcompile_device_enter(device, NULL) != 0) return;
-    if (api->function_attribute(&value, REGISTERS, function) == 0) facts->registers = (uint32_t)value;
-    if (api->function_attribute(&value, SHARED, function) == 0) facts->workgroup_bytes = (uint32_t)value;
-    if (api->function_attribute(&value, LOCAL, function) == 0) facts->local_bytes = (uint32_t)value;
-    if (api->device_get(&ordinal, device->options.ordinal) == 0 &&
-        api->device_attribute(&value, MAX_THREADS, ordinal) == 0) {
-      facts->max_threads = (uint32_t)value;
-    }
-    if (tfcompile_device_symbol(api->library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", &occupancy) &&
-        occupancy(&value, function, (int)facts->threads, 0) == 0) {
-      facts->active_workgroups = (uint32_t)value;
-    }
-    device->driver->leave(device);
-  }
+  if (device->driver->kernel_facts == NULL || tfcompile_device_enter(device, NULL) != 0) return;
+  (void)device->driver->kernel_facts(device, instance->kernels[index], &program->kernels[index], facts, NULL);
+  device->driver->leave(device);
 }

@@ -92,7 +92,7 @@ pub struct Statistics {
     pub total_driver_allocations: u64,
 }
 
-/// `struct tfcompile_device_record`.
+/// The first members of `struct tfcompile_device_record`.
 #[repr(C)]
 pub(crate) struct RawRecord {
     pub(crate) operation: c_int,
@@ -106,7 +106,7 @@ pub(crate) struct RawRecord {
     pub(crate) end_ns: u64,
 }
 
-/// `struct tfcdev_kernel`.
+/// `struct tfcompile_device_facts`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct KernelFacts {
@@ -140,6 +140,7 @@ unsafe extern "C" {
         context: *mut c_void,
         error: *mut Failure,
     ) -> c_int;
+    pub(crate) fn tfcdev_instance_profile_note(instance: *const Instance) -> *const c_char;
     pub(crate) fn tfcdev_instance_status(instance: *const Instance) -> c_int;
     pub(crate) fn tfcdev_alloc(
         device: *mut Device,

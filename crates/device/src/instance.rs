@@ -129,6 +129,16 @@ impl Instance {
         if status == 0 { Ok(()) } else { Err(failed(&error)) }
     }
 
+    /// Why records have the times of events, which lengthen runs, and not those of CUPTI: empty if
+    /// they have not, or for OpenCL, whose commands have times.
+    pub fn profile_note(&self) -> String {
+        // SAFETY: the instance is alive, and its text ends with a 0.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        unsafe {
+            ffi::text_at(ffi::tfcdev_instance_profile_note(self.pointer.as_ptr()))
+        }
+    }
+
     /// Runs the program on device memory and waits for it. `sizes` receives the true sizes of
     /// bounded dimensions.
     ///

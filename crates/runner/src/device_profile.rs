@@ -45,6 +45,8 @@ pub fn profile_device(
         session.run()?;
         runs.push(session.device().ok_or_else(not_on_device)?.take_records());
     }
+    let note = session.device().ok_or_else(not_on_device)?.profile_note();
+    let source = if note.is_empty() { note } else { format!("; times of events, since {note}") };
     runs.sort_by_key(|records| span(records));
     let records = runs.swap_remove(runs.len() / 2);
     let info = device.info()?;
@@ -52,7 +54,7 @@ pub fn profile_device(
     Ok(Report {
         title: options.title.clone(),
         subtitle: format!(
-            "the median of {} runs, {:.1} us on the device; {}",
+            "the median of {} runs, {:.1} us on the device; {}{source}",
             options.steps,
             span(&records) as f64 / 1e3,
             info.name

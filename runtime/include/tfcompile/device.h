@@ -125,6 +125,10 @@ struct tfcompile_device_record {
   void* stream;
   uint64_t start_ns;   // Since the first operation of the run.
   uint64_t end_ns;
+  // Of kernels, and 0 where the driver does not tell.
+  uint32_t registers;        // Of a thread.
+  uint32_t workgroup_bytes;  // Of workgroup memory.
+  double occupancy;          // Part of a multiprocessor's threads that the kernel can occupy.
 };
 
 typedef void (*tfcompile_device_profiler)(void* context, const struct tfcompile_device_record* record);
@@ -274,10 +278,20 @@ static inline const struct tfcompile_device_error* tfcompile_device_instance_err
     const struct tfcompile_device_instance* instance);
 
 // Calls the profiler with every operation of later runs, at the end of a run of a frame or in
-// tfcompile_device_instance_finish. Null ends profiling. Profiled runs use no CUDA graph.
+// tfcompile_device_instance_finish. Null ends profiling.
+//
+// With CUDA, the times are those of CUPTI, and runs use graphs as usual: libcupti.so.12,
+// libcupti.so.13, or libcupti.so, or the file that TFCOMPILE_CUPTI names. Copies that the caller
+// puts on the same streams meanwhile are recorded too. Without CUPTI, profiled runs use no graph,
+// and events before and after each operation lengthen them.
 static inline int32_t tfcompile_device_instance_profile(struct tfcompile_device_instance* instance,
                                                         tfcompile_device_profiler profiler, void* context,
                                                         struct tfcompile_device_error* error);
+
+// Why profiled runs of the instance use events although the device's kind is CUDA. The status is 0
+// if they do not.
+static inline const struct tfcompile_device_error* tfcompile_device_instance_profile_note(
+    const struct tfcompile_device_instance* instance);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -6,6 +6,7 @@
 #define TFCOMPILE_DEVICE_CUDA_H_
 
 #include "tfcompile/device_cuda_api.h"
+#include "tfcompile/device_cupti.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,10 +44,10 @@ static inline int32_t tfcompile_cuda_no_device(int ordinal, int count, struct tf
 
 static inline int32_t tfcompile_cuda_open(struct tfcompile_device* device, struct tfcompile_device_error* error) {
   // CU_DEVICE_ATTRIBUTE_: MAX_THREADS_PER_BLOCK, MAX_GRID_DIM_X, MULTIPROCESSOR_COUNT,
-  // COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR.
-  static const int attributes[5] = {1, 5, 16, 75, 76};
+  // COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR, MAX_THREADS_PER_MULTIPROCESSOR.
+  static const int attributes[6] = {1, 5, 16, 75, 76, 39};
   const struct tfcompile_cuda* const api = tfcompile_cuda_api();
-  int values[5] = {0, 0, 0, 0, 0};
+  int values[6] = {0, 0, 0, 0, 0, 0};
   int count;
   int handle = 0;
   int i;
@@ -59,13 +60,14 @@ static inline int32_t tfcompile_cuda_open(struct tfcompile_device* device, struc
   }
   result = api->device_get(&handle, device->options.ordinal);
   if (result == 0) result = api->device_name(device->name, (int)sizeof device->name, handle);
-  for (i = 0; i < 5 && result == 0; ++i) result = api->device_attribute(&values[i], attributes[i], handle);
+  for (i = 0; i < 6 && result == 0; ++i) result = api->device_attribute(&values[i], attributes[i], handle);
   if (result == 0) result = api->device_memory(&bytes, handle);
   if (result != 0) return tfcompile_cuda_fail(device, result, error, "read the properties");
   device->max_threads = values[0];
   device->max_groups = (uint64_t)values[1];
   device->processors = values[2];
   device->arch = 10 * values[3] + values[4];
+  device->max_resident = values[5];
   device->memory = bytes;
   device->max_allocation = bytes;
   device->driver_version = api->version;
@@ -290,6 +292,28 @@ static inline void tfcompile_cuda_kernel_destroy(struct tfcompile_device* device
   (void)handle;
 }
 
+static inline int32_t tfcompile_cuda_kernel_facts(struct tfcompile_device* device, void* handle,
+                                                  const struct tfcompile_device_kernel* kernel,
+                                                  struct tfcompile_device_facts* facts,
+                                                  struct tfcompile_device_error* error) {
+  // CU_FUNC_ATTRIBUTE_: SHARED_SIZE_BYTES, LOCAL_SIZE_BYTES, NUM_REGS.
+  static const int attributes[3] = {1, 3, 4};
+  const struct tfcompile_cuda* const api = tfcompile_cuda_api();
+  int values[4] = {0, 0, 0, 0};
+  int result = 0;
+  int i;
+  for (i = 0; i < 3 && result == 0; ++i) result = api->function_attribute(&values[i], attributes[i], handle);
+  if (result == 0 && api->occupancy != NULL) result = api->occupancy(&values[3], handle, (int)kernel->threads, 0);
+  if (result != 0) return tfcompile_cuda_fail(device, result, error, "read the resources of kernel '%s'", kernel->name);
+  facts->threads = kernel->threads;
+  facts->workgroup_bytes = (uint32_t)values[0];
+  facts->local_bytes = (uint32_t)values[1];
+  facts->registers = (uint32_t)values[2];
+  facts->active_workgroups = (uint32_t)values[3];
+  facts->max_threads = (uint32_t)device->max_resident;
+  return TFCOMPILE_DEVICE_OK;
+}
+
 static inline int32_t tfcompile_cuda_launch(struct tfcompile_device* device, void* handle,
                                             const struct tfcompile_device_kernel* kernel, uint64_t groups,
                                             const uint64_t* addresses, void** pointers, void* stream,
@@ -428,6 +452,11 @@ static inline const struct tfcompile_driver* tfcompile_cuda_driver(void) {
       tfcompile_cuda_graph_destroy,
       tfcompile_cuda_timing_read,
       tfcompile_cuda_timing_destroy,
+      tfcompile_cuda_kernel_facts,
+      tfcompile_cupti_start,
+      tfcompile_cupti_watch,
+      tfcompile_cupti_read,
+      tfcompile_cupti_stop,
   };
   return &driver;
 }

@@ -73,6 +73,8 @@ struct tfcompile_cuda {
 #undef TFCOMPILE_CUDA_MEMBER
   // Null before CUDA 11.4. Without it, kernels are launched one by one.
   int(TFCOMPILE_DRIVER_CALL* graph_instantiate)(void** executable, void* graph, unsigned long long flags);
+  // May be null.
+  int(TFCOMPILE_DRIVER_CALL* occupancy)(int* workgroups, void* function, int threads, size_t shared_bytes);
 };
 
 // Functions of the driver, valid once tfcompile_cuda_load succeeded.
@@ -180,7 +182,7 @@ static inline int32_t tfcompile_cuda_load(struct tfcompile_device_error* error) 
   // A library that failed to initialize stays open.
   opened.library = api->library;
   if (opened.library == NULL) {
-    opened.library = tfcompile_device_library("TFCOMPILE_CUDA_DRIVER", names,
+    opened.library = tfcompile_device_library("the driver's library", "TFCOMPILE_CUDA_DRIVER", names,
                                               "install the NVIDIA driver, which contains it", error);
   }
   if (opened.library == NULL) {
@@ -193,6 +195,7 @@ static inline int32_t tfcompile_cuda_load(struct tfcompile_device_error* error) 
   TFCOMPILE_CUDA_FUNCTIONS(TFCOMPILE_CUDA_FIND)
 #undef TFCOMPILE_CUDA_FIND
   (void)tfcompile_device_symbol(opened.library, "cuGraphInstantiateWithFlags", &opened.graph_instantiate);
+  (void)tfcompile_device_symbol(opened.library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", &opened.occupancy);
   if (opened.driver_version != NULL && opened.driver_version(&opened.version) != 0) opened.version = 0;
   if (missing != NULL || opened.version < TFCOMPILE_CUDA_MINIMUM) {
     status = tfcompile_device_fail(

@@ -86,6 +86,33 @@ struct tfcompile_device_kernel {
   uint64_t bytes;
 };
 
+// Resources of a kernel. Zero where the driver does not tell.
+struct tfcompile_device_facts {
+  uint32_t threads;           // Of a workgroup.
+  uint32_t registers;         // Of a thread.
+  uint32_t workgroup_bytes;   // Of workgroup memory.
+  uint32_t local_bytes;       // Of a thread's own memory: spilled registers and arrays.
+  uint32_t active_workgroups; // That a multiprocessor runs at once.
+  uint32_t max_threads;       // That a multiprocessor can run at once.
+};
+
+// An operation in a trace.
+struct tfcompile_device_activity {
+  int32_t operation;  // enum tfcompile_device_operation
+  const char* name;   // Symbol of the kernel, or null.
+  void* stream;
+  uint64_t bytes;
+  uint64_t start_ns;
+  uint64_t end_ns;
+};
+
+// Operations in the order of their starts. The list was allocated with malloc.
+struct tfcompile_device_activities {
+  struct tfcompile_device_activity* list;
+  uint32_t count;
+  uint64_t dropped;  // Number of operations whose records are lost.
+};
+
 // Functions of a driver. All but `count` are called between `enter` and `leave`, except `open` and
 // `close`. Functions that return nothing ignore errors: they release resources, which a lost device
 // no longer has. A null `timing` means no profiling; a null event slot is created when first
@@ -148,6 +175,21 @@ struct tfcompile_driver {
                          const struct tfcompile_device_timing* timing, uint64_t* start_ns, uint64_t* end_ns,
                          struct tfcompile_device_error* error);
   void (*timing_destroy)(struct tfcompile_device* device, struct tfcompile_device_timing* timing);
+  // Stores the resources of a kernel. Null if the driver does not tell them.
+  int32_t (*kernel_facts)(struct tfcompile_device* device, void* handle, const struct tfcompile_device_kernel* kernel,
+                          struct tfcompile_device_facts* facts, struct tfcompile_device_error* error);
+  // Traces have the times of operations without events between them, also of those in graphs that
+  // are recorded after the trace starts. Null if the driver has none. A trace is used by one thread
+  // at a time.
+  int32_t (*trace_start)(struct tfcompile_device* device, void** trace, struct tfcompile_device_error* error);
+  // Watches a stream until the next `trace_read`, which is called when the work is done.
+  int32_t (*trace_watch)(struct tfcompile_device* device, void* trace, void* stream,
+                         struct tfcompile_device_error* error);
+  // Takes the operations of the watched streams, at least `launches` kernels if no record is lost.
+  // Stores a list, maybe empty, on failure too.
+  int32_t (*trace_read)(struct tfcompile_device* device, void* trace, uint64_t launches,
+                        struct tfcompile_device_activities* activities, struct tfcompile_device_error* error);
+  void (*trace_stop)(struct tfcompile_device* device, void* trace);
 };
 
 // ---- devices
@@ -197,6 +239,7 @@ struct tfcompile_device {
   int32_t arch;
   int32_t processors;
   int32_t max_threads;
+  int32_t max_resident;  // Maximum threads of a multiprocessor. 0 if unknown.
   int32_t driver_version;
   int32_t has_graphs;
   uint64_t memory;
@@ -308,10 +351,11 @@ static inline int32_t tfcompile_device_enter(struct tfcompile_device* device, st
 
 // ---- libraries
 
-// Opens the library that the environment variable names, else the first that exists. Libraries stay
-// open until the process ends, because drivers have threads and handlers that outlive their use.
-static inline void* tfcompile_device_library(const char* variable, const char* const* names, const char* cure,
-                                             struct tfcompile_device_error* error) {
+// Opens the library that the environment variable names, else the first that exists. `what` is its
+// name in the error text. Libraries stay open until the process ends, because drivers have threads
+// and handlers that outlive their use.
+static inline void* tfcompile_device_library(const char* what, const char* variable, const char* const* names,
+                                             const char* cure, struct tfcompile_device_error* error) {
   const char* const override_name = getenv(variable);
   const char* const given[2] = {override_name, NULL};
   char reasons[512] = "";
@@ -331,8 +375,7 @@ static inline void* tfcompile_device_library(const char* variable, const char* c
     tfcompile_device_append(reasons, sizeof reasons, "%s%s", i > 0 ? "; " : "", reason != NULL ? reason : names[i]);
 #endif
   }
-  (void)tfcompile_device_fail(error, TFCOMPILE_DEVICE_NO_DRIVER, 0, "cannot open the driver's library: %s; %s", reasons,
-                              cure);
+  (void)tfcompile_device_fail(error, TFCOMPILE_DEVICE_NO_DRIVER, 0, "cannot open %s: %s; %s", what, reasons, cure);
   return NULL;
 }
 

@@ -28,8 +28,8 @@ static inline int32_t tfcompile_run_check(struct tfcompile_device_instance* inst
 // True if the sequence can be recorded as a graph.
 static inline int tfcompile_run_is_recorded(const struct tfcompile_device_instance* instance) {
   const struct tfcompile_program* const program = &instance->loaded->program;
-  return instance->device->has_graphs && instance->profiler == NULL && !instance->is_ungraphed && program->is_static &&
-         program->operations <= TFCOMPILE_PROGRAM_MAX_GRAPH;
+  return instance->device->has_graphs && (instance->profiler == NULL || instance->trace != NULL) &&
+         !instance->is_ungraphed && program->is_static && program->operations <= TFCOMPILE_PROGRAM_MAX_GRAPH;
 }
 
 // Makes later work of a stream wait for the last run, if that was on another one.
@@ -83,10 +83,11 @@ static inline int32_t tfcompile_run_bound(struct tfcompile_device_instance* inst
   int32_t status = TFCOMPILE_DEVICE_OK;
   if (tfcompile_run_is_recorded(instance)) graph = tfcompile_run_graph(instance, &is_new);
   if (graph != NULL && !is_new && graph->handle == NULL) {
-    status = tfcompile_run_record(instance, tfcompile_run_program, &graph->handle, error);
+    status = tfcompile_run_record(instance, tfcompile_run_program, &graph->handle, &graph->launches, error);
   }
   if (status != TFCOMPILE_DEVICE_OK) return status;
   if (graph == NULL || graph->handle == NULL) return tfcompile_run_program(instance, stream, error);
+  instance->launches += graph->launches;
   return instance->device->driver->graph_launch(instance->device, graph->handle, stream, error);
 }
 
@@ -142,6 +143,7 @@ static inline int32_t tfcompile_device_instance_enqueue(struct tfcompile_device_
   if (status == TFCOMPILE_DEVICE_OK) status = tfcompile_run_order(instance, stream, error);
   if (status == TFCOMPILE_DEVICE_OK) {
     instance->last_stream = stream;
+    tfcompile_run_watch(instance, stream);
     status = tfcompile_run_bound(instance, stream, error);
     if (status == TFCOMPILE_DEVICE_OK && stream != instance->stream) {
       status = device->driver->event_record(device, &instance->last_event, stream, error);
@@ -332,10 +334,11 @@ static inline int32_t tfcompile_frame_launch(struct tfcompile_device_instance* i
   // The first run loads code that the driver loads lazily, which must not happen in a recording.
   if (status == TFCOMPILE_DEVICE_OK && is_recorded && instance->frame_graph == NULL && instance->frame_runs > 0) {
     status = tfcompile_run_record(instance, is_staged ? tfcompile_frame_staged : tfcompile_run_program,
-                                  &instance->frame_graph, error);
+                                  &instance->frame_graph, &instance->frame_launches, error);
   }
   if (status != TFCOMPILE_DEVICE_OK) return status;
   if (is_recorded && instance->frame_graph != NULL) {
+    instance->launches += instance->frame_launches;
     status = instance->device->driver->graph_launch(instance->device, instance->frame_graph, instance->stream, error);
   } else if (is_staged) {
     status = tfcompile_frame_staged(instance, instance->stream, error);
@@ -355,6 +358,7 @@ static inline int32_t tfcompile_frame_execute(struct tfcompile_device_instance* 
   int32_t status = tfcompile_frame_prepare(instance, frame, error);
   if (status == TFCOMPILE_DEVICE_OK) status = tfcompile_run_order(instance, instance->stream, error);
   if (status != TFCOMPILE_DEVICE_OK) return status;
+  tfcompile_run_watch(instance, instance->stream);
   tfcompile_frame_stage(instance, frame, TFCOMPILE_DEVICE_COPY_IN);
   status = tfcompile_frame_launch(instance, frame, error);
   if (status == TFCOMPILE_DEVICE_OK) {
@@ -413,6 +417,27 @@ static inline int32_t tfcompile_device_instance_set_resident(struct tfcompile_de
   return TFCOMPILE_DEVICE_OK;
 }
 
+// Starts a trace if the driver has them. Graphs are recorded anew, since traces need not know the
+// kernels of earlier ones. The device must be entered.
+static inline void tfcompile_run_trace(struct tfcompile_device_instance* instance) {
+  const struct tfcompile_driver* const driver = instance->device->driver;
+  uint32_t i;
+  tfcompile_device_clear(&instance->note);
+  if (driver->trace_start == NULL) return;
+  if (driver->trace_start(instance->device, &instance->trace, &instance->note) != TFCOMPILE_DEVICE_OK) return;
+  for (i = 0; i < TFCOMPILE_DEVICE_GRAPHS; ++i) {
+    if (instance->graphs[i].handle != NULL) driver->graph_destroy(instance->device, instance->graphs[i].handle);
+    instance->graphs[i].handle = NULL;
+  }
+  if (instance->frame_graph != NULL) driver->graph_destroy(instance->device, instance->frame_graph);
+  instance->frame_graph = NULL;
+}
+
+static inline const struct tfcompile_device_error* tfcompile_device_instance_profile_note(
+    const struct tfcompile_device_instance* instance) {
+  return &instance->note;
+}
+
 static inline int32_t tfcompile_device_instance_profile(struct tfcompile_device_instance* instance,
                                                         tfcompile_device_profiler profiler, void* context,
                                                         struct tfcompile_device_error* error) {
@@ -425,6 +450,11 @@ static inline int32_t tfcompile_device_instance_profile(struct tfcompile_device_
     if (status != TFCOMPILE_DEVICE_OK) return status;
     tfcompile_device_stream_destroy(instance->device, instance->stream);
     instance->stream = stream;
+    tfcompile_run_untrace(instance);
+    if (profiler != NULL && tfcompile_device_enter(instance->device, NULL) == TFCOMPILE_DEVICE_OK) {
+      tfcompile_run_trace(instance);
+      instance->device->driver->leave(instance->device);
+    }
   }
   instance->profiler = profiler;
   instance->profiler_context = context;

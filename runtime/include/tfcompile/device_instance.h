@@ -168,9 +168,10 @@ static inline int32_t tfcompile_instance_tables(struct tfcompile_device_instance
   instance->parameters = (uint64_t*)calloc((size_t)program->max_parameters + 1, sizeof(uint64_t));
   instance->pointers = (void**)calloc((size_t)program->max_parameters + 1, sizeof(void*));
   instance->is_resident = (unsigned char*)calloc((size_t)program->argument_count + 1, 1);
+  instance->facts = (struct tfcompile_device_facts*)calloc((size_t)program->kernel_count + 1, sizeof *instance->facts);
   if (instance->kernels == NULL || instance->own_addresses == NULL || instance->bound == NULL ||
       instance->home == NULL || instance->now == NULL || instance->parameters == NULL || instance->pointers == NULL ||
-      instance->is_resident == NULL) {
+      instance->is_resident == NULL || instance->facts == NULL) {
     return tfcompile_device_fail_host(error, "an instance of a device program");
   }
   for (i = 0; i < program->max_parameters; ++i) instance->pointers[i] = &instance->parameters[i];
@@ -267,6 +268,7 @@ static inline void tfcompile_device_instance_destroy(struct tfcompile_device_ins
   if (instance->loaded != NULL) {
     tfcompile_instance_quiesce(instance);
     (void)tfcompile_run_deliver(instance, 0, NULL);
+    tfcompile_run_untrace(instance);
     tfcompile_instance_drop_frame_graph(instance);
     for (i = 0; i < TFCOMPILE_DEVICE_GRAPHS; ++i) {
       if (instance->graphs[i].handle != NULL) driver->graph_destroy(device, instance->graphs[i].handle);
@@ -293,6 +295,7 @@ static inline void tfcompile_device_instance_destroy(struct tfcompile_device_ins
   free(instance->pointers);
   free(instance->is_resident);
   free(instance->pending);
+  free(instance->facts);
   free(instance);
 }
 

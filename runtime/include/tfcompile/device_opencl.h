@@ -428,6 +428,11 @@ static inline const struct tfcompile_driver* tfcompile_opencl_driver(void) {
       NULL,
       tfcompile_opencl_timing_read,
       tfcompile_opencl_timing_destroy,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
   };
   return &driver;
 }

@@ -172,7 +172,7 @@ static inline int32_t tfcompile_opencl_load(struct tfcompile_device_error* error
     memset(&opened, 0, sizeof opened);
     opened.library = api->library;
     if (opened.library == NULL) {
-      opened.library = tfcompile_device_library("TFCOMPILE_OPENCL_DRIVER", names,
+      opened.library = tfcompile_device_library("the driver's library", "TFCOMPILE_OPENCL_DRIVER", names,
                                                 "install an OpenCL loader (ocl-icd-libopencl1 on Debian) and the "
                                                 "OpenCL driver of the device",
                                                 error);

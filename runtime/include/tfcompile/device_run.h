@@ -34,6 +34,7 @@ struct tfcompile_device_graph {
   void* handle;         // Null until it is recorded, in the second run with the set.
   uint64_t* addresses;  // Null in an unused entry.
   uint64_t last_use;
+  uint64_t launches;    // Number of kernels in the graph.
 };
 
 // A profiled operation that was launched.
@@ -94,6 +95,7 @@ struct tfcompile_device_instance {
 
   struct tfcompile_device_graph graphs[TFCOMPILE_DEVICE_GRAPHS];
   void* frame_graph;
+  uint64_t frame_launches;  // Number of kernels in it.
   uint32_t frame_runs;
   int32_t is_ungraphed;  // The driver cannot record the sequence.
   uint64_t clock;
@@ -103,20 +105,24 @@ struct tfcompile_device_instance {
   struct tfcompile_device_pending* pending;
   uint32_t pending_count;
   uint32_t pending_capacity;
+  void* trace;                           // The driver's. Null: profiled runs use events.
+  struct tfcompile_device_error note;    // Why there is no trace.
+  uint64_t launches;                     // Number of kernels since the last delivery.
+  struct tfcompile_device_facts* facts;  // Of each kernel, with 0 threads until they are read.
 
   struct tfcompile_device_error error;
 };
 
 // ---- profiling
 
-// Returns room for the times of an operation through *timing: null if profiling is off.
+// Returns room for the times of an operation through *timing: null without profiling by events.
 static inline int32_t tfcompile_run_profile(struct tfcompile_device_instance* instance, int32_t operation,
                                             uint32_t kernel, uint64_t bytes, void* stream,
                                             struct tfcompile_device_timing** timing,
                                             struct tfcompile_device_error* error) {
   struct tfcompile_device_pending* pending;
   *timing = NULL;
-  if (instance->profiler == NULL) return TFCOMPILE_DEVICE_OK;
+  if (instance->profiler == NULL || instance->trace != NULL) return TFCOMPILE_DEVICE_OK;
   if (instance->pending_count == instance->pending_capacity) {
     const uint32_t capacity = instance->pending_capacity < 64 ? 64 : 2 * instance->pending_capacity;
     void* const grown = realloc(instance->pending, capacity * sizeof *instance->pending);
@@ -135,34 +141,122 @@ static inline int32_t tfcompile_run_profile(struct tfcompile_device_instance* in
   return TFCOMPILE_DEVICE_OK;
 }
 
+// Calls the profiler with an operation.
+static inline int32_t tfcompile_run_report(struct tfcompile_device_instance* instance, int32_t operation,
+                                           uint32_t index, uint64_t bytes, void* stream, uint64_t start, uint64_t end,
+                                           struct tfcompile_device_error* error) {
+  static const char* const names[6] = {"", "launch", "copy_in", "copy_out", "copy", "fill"};
+  struct tfcompile_device* const device = instance->device;
+  struct tfcompile_device_record record;
+  memset(&record, 0, sizeof record);
+  record.operation = operation;
+  record.name = names[operation];
+  record.label = "";
+  record.bytes = bytes;
+  record.stream = stream;
+  record.start_ns = start;
+  record.end_ns = end;
+  if (operation == TFCOMPILE_DEVICE_LAUNCH) {
+    const struct tfcompile_device_kernel* const kernel = &instance->loaded->program.kernels[index];
+    struct tfcompile_device_facts* const facts = &instance->facts[index];
+    if (facts->threads == 0 && device->driver->kernel_facts != NULL) {
+      const int32_t status = device->driver->kernel_facts(device, instance->kernels[index], kernel, facts, error);
+      if (status != TFCOMPILE_DEVICE_OK) return status;
+    }
+    record.kernel = index;
+    record.name = kernel->name;
+    record.label = kernel->label;
+    record.flops = kernel->flops;
+    record.registers = facts->registers;
+    record.workgroup_bytes = facts->workgroup_bytes;
+    if (facts->max_threads > 0) {
+      record.occupancy = (double)facts->active_workgroups * facts->threads / facts->max_threads;
+    }
+  }
+  if (instance->profiler != NULL) instance->profiler(instance->profiler_context, &record);
+  return TFCOMPILE_DEVICE_OK;
+}
+
+// Ends the trace: later profiled runs use events.
+static inline void tfcompile_run_untrace(struct tfcompile_device_instance* instance) {
+  if (instance->trace != NULL) instance->device->driver->trace_stop(instance->device, instance->trace);
+  instance->trace = NULL;
+}
+
+// Watches a stream of a profiled run.
+static inline void tfcompile_run_watch(struct tfcompile_device_instance* instance, void* stream) {
+  struct tfcompile_device* const device = instance->device;
+  if (instance->trace == NULL) return;
+  if (device->driver->trace_watch(device, instance->trace, stream, &instance->note) == TFCOMPILE_DEVICE_OK) return;
+  tfcompile_run_untrace(instance);
+}
+
+// Takes the operations out of the trace, and calls the profiler with each if `is_wanted`.
+static inline int32_t tfcompile_run_deliver_trace(struct tfcompile_device_instance* instance, int32_t is_wanted,
+                                                  struct tfcompile_device_error* error) {
+  struct tfcompile_device* const device = instance->device;
+  const struct tfcompile_program* const program = &instance->loaded->program;
+  struct tfcompile_device_activities activities;
+  uint64_t launches = 0;
+  uint32_t kernel = 0;
+  uint32_t i;
+  int32_t status = TFCOMPILE_DEVICE_OK;
+  const int32_t traced = device->driver->trace_read(device, instance->trace, is_wanted ? instance->launches : 0,
+                                                    &activities, &instance->note);
+  for (i = 0; i < activities.count && is_wanted && status == TFCOMPILE_DEVICE_OK; ++i) {
+    const struct tfcompile_device_activity* const activity = &activities.list[i];
+    uint64_t bytes = activity->bytes;
+    if (activity->operation == TFCOMPILE_DEVICE_LAUNCH) {
+      // Kernels mostly start in the order in which they stand in the program.
+      uint32_t tries = 0;
+      while (tries < program->kernel_count && strcmp(program->kernels[kernel].name, activity->name) != 0) {
+        kernel = kernel + 1 < program->kernel_count ? kernel + 1 : 0;
+        tries += 1;
+      }
+      // Another program's, on a stream of the caller.
+      if (tries == program->kernel_count) continue;
+      launches += 1;
+      bytes = program->kernels[kernel].bytes;
+    }
+    status = tfcompile_run_report(instance, activity->operation, kernel, bytes, activity->stream,
+                                  activity->start_ns - activities.list[0].start_ns,
+                                  activity->end_ns - activities.list[0].start_ns, error);
+  }
+  if (traced == TFCOMPILE_DEVICE_OK && is_wanted && status == TFCOMPILE_DEVICE_OK && launches < instance->launches) {
+    (void)tfcompile_device_fail(&instance->note, TFCOMPILE_DEVICE_DRIVER_ERROR, 0,
+                                "CUPTI reported %llu of %llu kernels of a run and lost %llu records; maybe another "
+                                "profiler takes them",
+                                (unsigned long long)launches, (unsigned long long)instance->launches,
+                                (unsigned long long)activities.dropped);
+  }
+  free(activities.list);
+  if (instance->note.status != TFCOMPILE_DEVICE_OK) tfcompile_run_untrace(instance);
+  return status;
+}
+
 // Drops the operations, after calling the profiler with each if `is_wanted`. They must be done.
 static inline int32_t tfcompile_run_deliver(struct tfcompile_device_instance* instance, int32_t is_wanted,
                                             struct tfcompile_device_error* error) {
-  static const char* const names[6] = {"", "launch", "copy_in", "copy_out", "copy", "fill"};
   struct tfcompile_device* const device = instance->device;
-  const struct tfcompile_program* const program = &instance->loaded->program;
   int32_t status = TFCOMPILE_DEVICE_OK;
   uint32_t i;
   for (i = 0; i < instance->pending_count && is_wanted && status == TFCOMPILE_DEVICE_OK; ++i) {
     const struct tfcompile_device_pending* const pending = &instance->pending[i];
-    const int is_launch = pending->operation == TFCOMPILE_DEVICE_LAUNCH;
-    struct tfcompile_device_record record;
-    memset(&record, 0, sizeof record);
-    record.operation = pending->operation;
-    record.kernel = pending->kernel;
-    record.name = is_launch ? program->kernels[pending->kernel].name : names[pending->operation];
-    record.label = is_launch ? program->kernels[pending->kernel].label : "";
-    record.flops = is_launch ? program->kernels[pending->kernel].flops : 0;
-    record.bytes = pending->bytes;
-    record.stream = pending->stream;
-    status = device->driver->timing_read(device, &instance->pending[0].timing, &pending->timing, &record.start_ns,
-                                         &record.end_ns, error);
-    if (status == TFCOMPILE_DEVICE_OK && instance->profiler != NULL) {
-      instance->profiler(instance->profiler_context, &record);
+    uint64_t start = 0;
+    uint64_t end = 0;
+    status = device->driver->timing_read(device, &instance->pending[0].timing, &pending->timing, &start, &end, error);
+    if (status == TFCOMPILE_DEVICE_OK) {
+      status = tfcompile_run_report(instance, pending->operation, pending->kernel, pending->bytes, pending->stream,
+                                    start, end, error);
     }
   }
   for (i = 0; i < instance->pending_count; ++i) device->driver->timing_destroy(device, &instance->pending[i].timing);
   instance->pending_count = 0;
+  if (instance->trace != NULL) {
+    const int32_t traced = tfcompile_run_deliver_trace(instance, is_wanted, error);
+    if (status == TFCOMPILE_DEVICE_OK) status = traced;
+  }
+  instance->launches = 0;
   return status;
 }
 
@@ -206,6 +300,7 @@ static inline int32_t tfcompile_run_launch(struct tfcompile_device_instance* ins
                                  (unsigned long long)device->max_groups);
   }
   for (i = 0; i < kernel->parameter_count; ++i) instance->parameters[i] = instance->now[word[4 + i]];
+  instance->launches += 1;
   status = tfcompile_run_profile(instance, TFCOMPILE_DEVICE_LAUNCH, word[1], kernel->bytes, stream, &timing, error);
   if (status != TFCOMPILE_DEVICE_OK) return status;
   return device->driver->launch(device, instance->kernels[word[1]], kernel, groups, instance->parameters,
@@ -403,12 +498,13 @@ static inline int32_t tfcompile_run_program(struct tfcompile_device_instance* in
   return status;
 }
 
-// Records a sequence, and stores null if the driver cannot record it.
+// Records a sequence, and stores null if the driver cannot record it. Stores the number of kernels.
 static inline int32_t tfcompile_run_record(struct tfcompile_device_instance* instance,
                                            int32_t (*sequence)(struct tfcompile_device_instance*, void*,
                                                                struct tfcompile_device_error*),
-                                           void** graph, struct tfcompile_device_error* error) {
+                                           void** graph, uint64_t* launches, struct tfcompile_device_error* error) {
   struct tfcompile_device* const device = instance->device;
+  const uint64_t before = instance->launches;
   struct tfcompile_device_error own;
   int32_t status;
   int32_t end;
@@ -421,6 +517,8 @@ static inline int32_t tfcompile_run_record(struct tfcompile_device_instance* ins
                                       status == TFCOMPILE_DEVICE_OK ? &own : NULL);
     if (status == TFCOMPILE_DEVICE_OK) status = end;
   }
+  *launches = instance->launches - before;
+  instance->launches = before;
   // CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: launch one by one.
   if (status == TFCOMPILE_DEVICE_DRIVER_ERROR && (own.code == 801 || own.code == 900)) {
     instance->is_ungraphed = 1;
