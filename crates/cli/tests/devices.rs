@@ -269,3 +269,25 @@ node { name: \"y\" op: \"Clip\" input: \"x\" attr { key: \"T\" value { type: DT_
         }
     }
 }
+
+/// Products of `f32` keep their precision unless TF32 is allowed.
+#[test]
+fn tf32_is_used_only_if_allowed() {
+    let text = "HloModule m
+ENTRY e {
+  a = f32[256,256] parameter(0)
+  b = f32[256,256] parameter(1)
+  ROOT d = f32[256,256] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+";
+    for flags in [&[][..], &["--allow-tf32"]] {
+        let out = directory();
+        std::fs::write(out.path().join("product.hlo"), text).expect("a file");
+        let mut command = tfcompile(out.path());
+        succeed(command.args(["build", "product.hlo", "--target", "cuda", "-q", "-o", "."]).args(flags));
+        let object = std::fs::read(out.path().join("product.o")).expect("an object");
+        let instruction = b"m16n8k8.row.col.f32.tf32.tf32.f32";
+        let is_used = object.windows(instruction.len()).any(|part| part == instruction);
+        assert_eq!(is_used, !flags.is_empty(), "{flags:?}");
+    }
+}

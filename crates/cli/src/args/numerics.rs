@@ -3,7 +3,7 @@
 use clap::Args;
 use compiler::{PlanOptions, Winograd};
 
-/// Flags that select the fast algorithms for convolutions.
+/// Flags that select the algorithms for dots and convolutions.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct NumericsArgs {
     /// Allow Winograd's F(4x4,3x3) for 3x3 convolutions, which is faster than F(2x2,3x3) but has 5
@@ -13,6 +13,10 @@ pub(crate) struct NumericsArgs {
     /// Compute convolutions as plain sums of products, without Winograd's transforms
     #[arg(long, conflicts_with = "allow_winograd")]
     precise: bool,
+    /// Allow NVIDIA's matrix instructions for f32 dots and convolutions. They round the operands to
+    /// TF32, which has a mantissa of 10 bits
+    #[arg(long, alias = "allow_tf32", conflicts_with = "precise")]
+    allow_tf32: bool,
 }
 
 impl NumericsArgs {
@@ -23,6 +27,6 @@ impl NumericsArgs {
             (_, true) => Winograd::Never,
             _ => Winograd::Small,
         };
-        PlanOptions { winograd, ..PlanOptions::default() }
+        PlanOptions { winograd, allow_tf32: self.allow_tf32, ..PlanOptions::default() }
     }
 }
