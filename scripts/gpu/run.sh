@@ -5,6 +5,16 @@
 cd "$(dirname "$0")" || exit 2
 report=${1:-report.json}
 
+# Times of kernels are those of CUPTI, which is often outside the paths of libraries.
+if [ -z "${TFCOMPILE_CUPTI:-}" ]; then
+  for folder in extras/CUPTI/lib64 lib64 targets/x86_64-linux/lib; do
+    library=/usr/local/cuda/$folder/libcupti.so
+    [ -e "$library" ] || continue
+    export TFCOMPILE_CUPTI="$library"
+    break
+  done
+fi
+
 ./gpu-check . --json cases.json
 status=$?
 [ "$status" != 2 ] || exit 2

@@ -1,5 +1,5 @@
 // Tests of the device runtime with the stand-in for CUDA's driver.
-//   cuda STANDIN_LIBRARY [threads]     threads: only the test with several threads
+//   cuda STANDIN_LIBRARY [threads]     threads: only the tests with several threads
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -501,6 +501,41 @@ static void test_lost_records(void) {
   check_clean();
 }
 
+// The records of a failed run are not in the next profile, which has the times of events.
+static void test_discarded_records(void) {
+  struct tfcompile_device_error error;
+  unsigned char* const program = make_static();
+  struct tfcompile_device* device;
+  struct tfcompile_device_instance* instance;
+  struct tfcompile_frame frame;
+  float a[N], b[N], v[N], out[N];
+  void* args[3];
+  void* results[2];
+  int counts[6] = {0, 0, 0, 0, 0, 0};
+  standin->reset();
+  memset(a, 0, sizeof a), memset(b, 0, sizeof b), memset(v, 0, sizeof v);
+  memset(&frame, 0, sizeof frame);
+  frame.size = sizeof frame;
+  frame.args = args;
+  frame.results = results;
+  args[0] = a, args[1] = b, args[2] = v, results[0] = out, results[1] = v;
+  device = open_cuda(0, 0);
+  instance = create(device, program, constants);
+  CHECK_STATUS(tfcompile_device_instance_profile(instance, count_records, counts, &error), 0, &error);
+  standin->fail_function("cuStreamSynchronize", 0, 1);
+  CHECK(instance->run(instance, program, &frame) != 0);
+  standin->fail_function(NULL, 0, 0);
+  CHECK_STATUS(tfcompile_device_synchronize(device, &error), 0, &error);
+  CHECK(counts[TFCOMPILE_DEVICE_LAUNCH] == 0);
+  CHECK_STATUS(instance->run(instance, program, &frame), 0, tfcompile_device_instance_error(instance));
+  CHECK(counts[TFCOMPILE_DEVICE_LAUNCH] == 4);
+  CHECK_TEXT(tfcompile_device_instance_profile_note(instance)->text, "a profiled run failed");
+  tfcompile_device_instance_destroy(instance);
+  tfcompile_device_close(device);
+  free(program);
+  check_clean();
+}
+
 static void test_cupti(const char* library) {
   setenv("TFCOMPILE_CUPTI", library, 1);
   standin->machine->cupti_version = 16;
@@ -521,6 +556,7 @@ static void test_cupti(const char* library) {
   standin->machine->graph_stream = 0;
   standin->machine->is_flush_forced = 1;
   test_profile(NULL, NULL, 0, 0);
+  test_discarded_records();
   standin->machine->is_flush_forced = 0;
   test_two_traces();
   test_lost_records();
@@ -538,7 +574,10 @@ int main(int count, char** arguments) {
   standin = controls();
   test_drivers(arguments[1]);
   test_threads();
-  if (count == 3) return 0;
+  if (count == 3) {
+    test_cupti(arguments[1]);
+    return 0;
+  }
   test_images();
   test_static(0);
   test_static(1);

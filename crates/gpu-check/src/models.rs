@@ -70,6 +70,7 @@ fn one(folder: &Path, name: &str, device: &Device) -> Result<Value> {
     }
     Ok(json!({
         "model": name,
+        "no_cupti": loaded.instance().profile_note(),
         "runs": times.len(),
         "run_s": median(&mut times),
         "kernels_s": median(&mut kernel_times),

@@ -191,8 +191,8 @@ static inline void tfcompile_run_watch(struct tfcompile_device_instance* instanc
   tfcompile_run_untrace(instance);
 }
 
-// Takes the operations out of the trace, and calls the profiler with each if `is_wanted`.
-static inline int32_t tfcompile_run_deliver_trace(struct tfcompile_device_instance* instance, int32_t is_wanted,
+// Takes the operations out of the trace, and calls the profiler with each.
+static inline int32_t tfcompile_run_deliver_trace(struct tfcompile_device_instance* instance,
                                                   struct tfcompile_device_error* error) {
   struct tfcompile_device* const device = instance->device;
   const struct tfcompile_program* const program = &instance->loaded->program;
@@ -201,9 +201,9 @@ static inline int32_t tfcompile_run_deliver_trace(struct tfcompile_device_instan
   uint32_t kernel = 0;
   uint32_t i;
   int32_t status = TFCOMPILE_DEVICE_OK;
-  const int32_t traced = device->driver->trace_read(device, instance->trace, is_wanted ? instance->launches : 0,
-                                                    &activities, &instance->note);
-  for (i = 0; i < activities.count && is_wanted && status == TFCOMPILE_DEVICE_OK; ++i) {
+  const int32_t traced = device->driver->trace_read(device, instance->trace, instance->launches, &activities,
+                                                    &instance->note);
+  for (i = 0; i < activities.count && status == TFCOMPILE_DEVICE_OK; ++i) {
     const struct tfcompile_device_activity* const activity = &activities.list[i];
     uint64_t bytes = activity->bytes;
     if (activity->operation == TFCOMPILE_DEVICE_LAUNCH) {
@@ -222,7 +222,7 @@ static inline int32_t tfcompile_run_deliver_trace(struct tfcompile_device_instan
                                   activity->start_ns - activities.list[0].start_ns,
                                   activity->end_ns - activities.list[0].start_ns, error);
   }
-  if (traced == TFCOMPILE_DEVICE_OK && is_wanted && status == TFCOMPILE_DEVICE_OK && launches < instance->launches) {
+  if (traced == TFCOMPILE_DEVICE_OK && status == TFCOMPILE_DEVICE_OK && launches < instance->launches) {
     (void)tfcompile_device_fail(&instance->note, TFCOMPILE_DEVICE_DRIVER_ERROR, 0,
                                 "CUPTI reported %llu of %llu kernels of a run and lost %llu records; maybe another "
                                 "profiler takes them",
@@ -252,9 +252,13 @@ static inline int32_t tfcompile_run_deliver(struct tfcompile_device_instance* in
   }
   for (i = 0; i < instance->pending_count; ++i) device->driver->timing_destroy(device, &instance->pending[i].timing);
   instance->pending_count = 0;
-  if (instance->trace != NULL) {
-    const int32_t traced = tfcompile_run_deliver_trace(instance, is_wanted, error);
+  if (instance->trace != NULL && is_wanted) {
+    const int32_t traced = tfcompile_run_deliver_trace(instance, error);
     if (status == TFCOMPILE_DEVICE_OK) status = traced;
+  } else if (instance->trace != NULL) {
+    // A later run would receive the records that CUPTI still has.
+    (void)tfcompile_device_fail(&instance->note, TFCOMPILE_DEVICE_DRIVER_ERROR, 0, "a profiled run failed");
+    tfcompile_run_untrace(instance);
   }
   instance->launches = 0;
   return status;
