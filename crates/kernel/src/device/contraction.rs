@@ -5,6 +5,7 @@ mod direct;
 mod few;
 mod matrix;
 mod operand;
+mod pipeline;
 mod sums;
 mod tiles;
 

@@ -8,7 +8,8 @@
 //! column `4 * t + 2 * j + c` of the pair's 16 columns.
 
 use super::operand::{along, along_block};
-use super::tiles::{Tiling, next_step, vector};
+use super::pipeline::{self, Stage};
+use super::tiles::{Tiling, vector};
 use super::{Coordinates, Operand, Place, columns_together, finish, operands, tested_below, when_below};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
@@ -40,32 +41,9 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Ma
     let first = tiling.split.times(plan.part);
     let nothing = zero(cx, Type::vector(scalar_type(plan.accumulator)?, 4));
     let initial = vec![nothing; threads.row_tiles() * threads.column_tiles()];
-    for load in &loads {
-        let values = load.load(cx, &first)?;
-        load.store(cx, load.shared, &values)?;
-    }
-    cx.barrier();
-    let sums = if steps == 1 {
-        threads.products(cx, [loads[0].shared, loads[1].shared], &initial)?
-    } else {
-        cx.for_range_carrying(0, steps, 1, &initial, |cx, step, sums| {
-            let next = next_step(cx, &step, steps)?;
-            let summand = first.plus(&next.times(depth));
-            let values = [loads[0].load(cx, &summand)?, loads[1].load(cx, &summand)?];
-            let (_, parity) = cx.div_rem(&step, 2)?;
-            let parity = cx.scalar_value(&parity)?;
-            let one = cx.index(1);
-            let other = cx.sub(one, parity);
-            let buffers = [0, 1].map(|k: usize| cx.offset(loads[k].shared, parity, loads[k].bytes()));
-            let sums = threads.products(cx, buffers, sums)?;
-            for (load, values) in loads.iter().zip(&values) {
-                let buffer = cx.offset(load.shared, other, load.bytes());
-                load.store(cx, buffer, values)?;
-            }
-            cx.barrier();
-            Ok(sums)
-        })?
-    };
+    let sums = pipeline::sums(cx, &loads, &first, [steps, depth], &initial, |cx, buffers, sums| {
+        threads.products(cx, buffers, sums)
+    })?;
     // The place of the tile is computed again, so that it needs no registers during the loop.
     let tiling = Tiling::new(cx, plan, extents, MatrixTile::THREADS)?;
     Threads::new(cx, tile, &tiling.local)?.finish(cx, plan, &tiling, &sums)
@@ -149,8 +127,15 @@ impl<'p> Loads<'p> {
             shared,
         })
     }
+}
 
-    /// Bytes of a buffer.
+impl Stage for Loads<'_> {
+    type Values = Vec<Vec<ValueId>>;
+
+    fn shared(&self) -> ValueId {
+        self.shared
+    }
+
     fn bytes(&self) -> i64 {
         self.extent * ROW
     }
@@ -183,8 +168,7 @@ impl<'p> Loads<'p> {
         Ok(all)
     }
 
-    /// Stores the thread's elements to a buffer.
-    fn store(&self, cx: &mut KernelContext<'_>, buffer: ValueId, all: &[Vec<ValueId>]) -> Result<()> {
+    fn store(&self, cx: &mut KernelContext<'_>, buffer: ValueId, all: &Vec<Vec<ValueId>>) -> Result<()> {
         let size = self.operand.size();
         for ((outer, summand), values) in self.slots.iter().zip(all) {
             let at = cx.scalar_value(&outer.times(ROW).plus(&summand.times(size)))?;

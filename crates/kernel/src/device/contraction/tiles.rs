@@ -3,12 +3,13 @@
 //! elements of the next pair are on their way.
 
 use super::operand::{along, along_block};
+use super::pipeline::{self, Stage};
 use super::{Coordinates, Operand, Place, columns_together, finish, operands, thread, when_below, zero};
 use crate::context::KernelContext;
 use crate::contraction::tile::{multiply_add, scalar_type};
 use crate::element::Element;
-use crate::index::{Facts, Index};
-use nest::{Expression, Predicate, Type, ValueId};
+use crate::index::Index;
+use nest::{Expression, Type, ValueId};
 use plan::{ContractionPlan, GroupTile, Role};
 use support::Result;
 
@@ -65,48 +66,13 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Gr
     let first = tiling.split.times(plan.part);
     let nothing = zero(cx, plan, 1)?;
     let initial = vec![nothing; (tile.thread_rows * tile.thread_columns) as usize];
-    for load in &loads {
-        let values = load.load(cx, &first)?;
-        let buffer = load.shared;
-        load.store(cx, buffer, &values)?;
-    }
-    cx.barrier();
-    let sums = if steps == 1 {
-        threads.products(cx, [loads[0].shared, loads[1].shared], &initial)?
-    } else {
-        cx.for_range_carrying(0, steps, 1, &initial, |cx, step, sums| {
-            let next = next_step(cx, &step, steps)?;
-            let summand = first.plus(&next.times(tile.depth));
-            let values = [loads[0].load(cx, &summand)?, loads[1].load(cx, &summand)?];
-            let (_, parity) = cx.div_rem(&step, 2)?;
-            let parity = cx.scalar_value(&parity)?;
-            let one = cx.index(1);
-            let other = cx.sub(one, parity);
-            let buffers = [0, 1].map(|k: usize| cx.offset(loads[k].shared, parity, loads[k].bytes()));
-            let sums = threads.products(cx, buffers, sums)?;
-            for (load, values) in loads.iter().zip(&values) {
-                let buffer = cx.offset(load.shared, other, load.bytes());
-                load.store(cx, buffer, values)?;
-            }
-            cx.barrier();
-            Ok(sums)
-        })?
-    };
+    let sums = pipeline::sums(cx, &loads, &first, [steps, tile.depth], &initial, |cx, buffers, sums| {
+        threads.products(cx, buffers, sums)
+    })?;
     // The place of the tile is computed again, so that it needs no registers during the loop.
     let tiling = Tiling::new(cx, plan, [tile.rows, tile.columns], tile.threads())?;
     let threads = Threads::new(cx, tile, &tiling.local, scalar)?;
     threads.finish(cx, plan, &tiling, &sums)
-}
-
-/// Returns the number of the step whose elements are loaded during another one: the next one. The
-/// last step loads its own again.
-pub(super) fn next_step(cx: &mut KernelContext<'_>, step: &Index, steps: i64) -> Result<Index> {
-    let (step, last) = (cx.scalar_value(step)?, cx.index(steps - 1));
-    let is_before = cx.compare(Predicate::Less, step, last);
-    let next = cx.add_constant(step, 1);
-    let next = cx.select(is_before, next, last);
-    cx.learn(next, Facts::range(0, steps - 1));
-    Ok(Index::scalar(next))
 }
 
 /// The elements of an operand's tile that a thread loads.
@@ -195,8 +161,15 @@ impl<'p> Loads<'p> {
     fn row_bytes(&self) -> i64 {
         (self.extent + GroupTile::PADDING) * self.scalar.scalar.byte_size() as i64
     }
+}
 
-    /// Bytes of a buffer.
+impl Stage for Loads<'_> {
+    type Values = Vec<ValueId>;
+
+    fn shared(&self) -> ValueId {
+        self.shared
+    }
+
     fn bytes(&self) -> i64 {
         self.tile.depth * self.row_bytes()
     }
@@ -221,8 +194,7 @@ impl<'p> Loads<'p> {
         Ok(values)
     }
 
-    /// Stores the thread's elements to a buffer.
-    fn store(&self, cx: &mut KernelContext<'_>, buffer: ValueId, values: &[ValueId]) -> Result<()> {
+    fn store(&self, cx: &mut KernelContext<'_>, buffer: ValueId, values: &Vec<ValueId>) -> Result<()> {
         let size = self.scalar.scalar.byte_size() as i64;
         for ((outer, summand), &value) in self.slots.iter().zip(values) {
             let at = summand.times(self.row_bytes()).plus(&outer.times(size));
