@@ -208,10 +208,10 @@ gpu-check: ## pack programs, cases, and a script for a machine with CUDA: target
 test-gpu-sessions: build ## run sessions on an OpenCL device for processors: placement, the fourteen training steps, mnist
 	@eval "$$(scripts/setup_gpu.sh opencl)" && export OCL_ICD_VENDORS LD_LIBRARY_PATH TFCOMPILE_DEVICE_DRIVER=opencl && \
 	cargo test -p session --test main gpu && \
-	TFCOMPILE_DEVICE=/device:GPU:0 TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" \
-		cargo test -p session --test batches -- --nocapture && \
-	TFCOMPILE_DEVICE=/device:XLA_GPU:0 TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" \
-		cargo test -p session --test experiments -- --nocapture && \
+	for device in GPU:0 XLA_GPU:0; do \
+		TFCOMPILE_DEVICE=/device:$$device TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" \
+			cargo test -p session --test batches -- --nocapture || exit 1; \
+	done && \
 	DEVICE=XLA_GPU:0 STEPS=$(or $(STEPS),20) examples/experiments/run.sh && \
 	DEVICE=XLA_GPU:0 TENSORFLOW=off OUT=target/mnist_gpu STEPS=$(or $(STEPS),200) examples/mnist_softmax/run.sh
 

@@ -65,7 +65,13 @@ fn is_random(op: &str) -> bool {
 }
 
 /// Returns a rewrite that clusters a session's graph for each set of feeds, fetches, and targets.
-pub fn clusters(options: cluster::Options, observer: Box<dyn Observer + Send>) -> Rewrite {
+///
+/// Stateful random ops stay outside clusters, even on `XLA_CPU` and `XLA_GPU`: alone, they draw
+/// TensorFlow's numbers, but in compiled functions they draw from streams of the function.
+pub fn clusters(mut options: cluster::Options, observer: Box<dyn Observer + Send>) -> Rewrite {
+    for rules in options.devices.values_mut() {
+        rules.cluster_stateful_rng_ops = false;
+    }
     let shared = Mutex::new((State::default(), observer));
     Arc::new(move |graph, wanted| {
         let text = |(node, output): &(String, i64)| format!("{node}:{output}");

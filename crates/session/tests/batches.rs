@@ -274,7 +274,9 @@ fn the_experiments_train_like_tensorflow_for_all_clusterings_and_batch_sizes() {
     for name in names {
         let experiment = Experiment::read(name);
         let plain = experiment.train(Mode::Off);
-        assert_eq!(plain.launches(), 0, "{name}");
+        // The devices of XLA compile every node, at every level.
+        let is_xla = std::env::var("TFCOMPILE_DEVICE").is_ok_and(|device| device.contains("XLA_"));
+        assert_eq!(plain.launches() > 0, is_xla, "{name}");
         for mode in [Mode::Off, Mode::On1, Mode::On2, Mode::One] {
             let trained = if mode == Mode::Off { None } else { Some(experiment.train(mode)) };
             let trained = trained.as_ref().unwrap_or(&plain);

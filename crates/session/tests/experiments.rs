@@ -163,25 +163,11 @@ fn training_steps_give_the_recorded_losses() {
     }
 }
 
-/// Options for the device that `TFCOMPILE_DEVICE` names (`make test-gpu-sessions`), such as
-/// `/device:XLA_GPU:0`, with OpenCL's driver.
-fn device_options() -> Options {
-    let driver = Some(session::DeviceKind::OpenCl);
-    match std::env::var("TFCOMPILE_DEVICE") {
-        Ok(device) => Options {
-            gpu: session::GpuOptions { driver, ..session::GpuOptions::default() },
-            default_device: Some(device),
-            ..Options::default()
-        },
-        Err(_) => Options::default(),
-    }
-}
-
 /// Options of a session that clusters its graph.
 fn with_clusters(level: JitLevel, min_cluster_size: i32) -> Options {
     let flags = Flags { cpu_global_jit: true, min_cluster_size, ..Flags::default() };
     let rewrite = session::clusters(cluster::Options::new(level, flags), Box::new(cluster::Silent));
-    Options { rewrite: Some(rewrite), ..device_options() }
+    Options { rewrite: Some(rewrite), ..Options::default() }
 }
 
 #[test]

@@ -142,12 +142,19 @@ fn random_numbers_match_tensorflow() {
     g.add("normal", "RandomStandardNormal", &["three"], &with(("dtype", ty(F))));
     g.add("truncated", "TruncatedNormal", &["three"], &with(("dtype", ty(F))));
     g.add("int", "RandomUniformInt", &["four", "low", "high"], &with(("Tout", ty(I))));
-    let session = g.session();
-    for (uniform, normal, truncated, int) in RANDOM {
-        assert_eq!(floats(&session, &[], "uniform"), uniform);
-        assert_eq!(floats(&session, &[], "normal"), normal);
-        assert_eq!(floats(&session, &[], "truncated"), truncated);
-        assert_eq!(crate::graph::ints(&session, &[], "int"), int);
+    for device in ["/device:CPU:0", "/device:XLA_CPU:0"] {
+        let options = cluster::Options::new(cluster::JitLevel::Off, cluster::Flags::default());
+        let session = g.session_with(Options {
+            rewrite: Some(session::clusters(options, Box::new(cluster::Silent))),
+            default_device: Some(device.to_owned()),
+            ..Options::default()
+        });
+        for (uniform, normal, truncated, int) in RANDOM {
+            assert_eq!(floats(&session, &[], "uniform"), uniform, "{device}");
+            assert_eq!(floats(&session, &[], "normal"), normal, "{device}");
+            assert_eq!(floats(&session, &[], "truncated"), truncated, "{device}");
+            assert_eq!(crate::graph::ints(&session, &[], "int"), int, "{device}");
+        }
     }
 }
 
