@@ -143,7 +143,8 @@ fn random_numbers_match_tensorflow() {
     g.add("truncated", "TruncatedNormal", &["three"], &with(("dtype", ty(F))));
     g.add("int", "RandomUniformInt", &["four", "low", "high"], &with(("Tout", ty(I))));
     for device in ["/device:CPU:0", "/device:XLA_CPU:0"] {
-        let options = cluster::Options::new(cluster::JitLevel::Off, cluster::Flags::default());
+        let flags = cluster::Flags { min_cluster_size: 1, ..cluster::Flags::default() };
+        let options = cluster::Options::new(cluster::JitLevel::On2, flags);
         let session = g.session_with(Options {
             rewrite: Some(session::clusters(options, Box::new(cluster::Silent))),
             default_device: Some(device.to_owned()),
