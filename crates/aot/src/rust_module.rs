@@ -53,7 +53,7 @@ struct Field<'a> {
 /// Fails as [`header`](crate::header()) does, and if the class name is a Rust keyword.
 pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String> {
     artifact.validate()?;
-    check_rust_module(artifact.signature())?;
+    check_names(artifact.signature(), artifact.device.is_some())?;
     if options.no_std && artifact.device.is_some() {
         return Err(not_freestanding());
     }
@@ -72,7 +72,13 @@ pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String>
 }
 
 /// Checks the names of a valid signature. Needs no code. Fails as [`rust_module`] does.
+///
+/// The accessors of device memory are checked by [`rust_module`] only.
 pub fn check_rust_module(signature: Signature<'_>) -> Result<()> {
+    check_names(signature, false)
+}
+
+fn check_names(signature: Signature<'_>, has_device: bool) -> Result<()> {
     let name = signature.cpp_class.class_name();
     if KEYWORDS.contains(&name) {
         return Err(Error::invalid(format!(
@@ -81,12 +87,14 @@ pub fn check_rust_module(signature: Signature<'_>) -> Result<()> {
     }
     let names = cpp_names(signature.interface)?;
     let (arguments, fetches) = (arguments(signature.interface, &names), fetches(signature.interface, &names));
-    // The `_mut` or `_sizes` accessor of one array may have the same name as another array's
-    // accessor.
+    // The `_mut`, `_sizes`, or `_on_device` accessor of one array may have the same name as another
+    // array's accessor.
     let mut methods = BTreeMap::new();
-    let arguments = arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
-    let fetches = fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
-    for (field, suffix) in arguments.chain(fetches) {
+    let on_device =
+        arguments.iter().chain(&fetches).filter(|_| has_device).map(|field| (field, "_on_device"));
+    let in_arguments = arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
+    let in_fetches = fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
+    for (field, suffix) in in_arguments.chain(in_fetches).chain(on_device) {
         if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
             return Err(Error::invalid(format!(
                 "'{}' and '{other}' would both define the Rust method {}{suffix}; give one of them another name in the \

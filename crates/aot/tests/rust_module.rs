@@ -76,3 +76,14 @@ fn names_whose_methods_would_meet_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn names_that_meet_on_a_device_are_refused_for_gpus_only() {
+    let feeds = ["x", "x_on_device"]
+        .map(|name| crate::fixtures::feed(name, &format!("{name}:0"), shape::PrimitiveType::F32, &[2]));
+    let artifact = crate::fixtures::artifact("Meet", feeds.to_vec(), Vec::new());
+    rust_module(&artifact, &RustOptions::default()).unwrap();
+    let artifact = crate::fixtures::on_cuda(artifact);
+    let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
+    assert!(error.message().contains("would both define the Rust method arg_x_on_device"), "{error}");
+}

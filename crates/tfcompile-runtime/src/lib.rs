@@ -35,8 +35,8 @@
 //! `std`, on by default, adds [`ThreadPool`], [`Constants::read`], and heap memory. Without it the
 //! crate is `no_std` and allocates nothing.
 //!
-//! `device` adds `Device`, which models compiled for a GPU use. It compiles the C runtime, so it
-//! needs a C compiler.
+//! `device` adds `Device` and `DeviceArray`, which models compiled for a GPU use. It compiles the C
+//! runtime, so it needs a C compiler.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -52,7 +52,7 @@ mod threads;
 pub use call::{Scratch, enter};
 pub use constants::{CONSTANTS_HEADER_BYTES, Constants};
 #[cfg(feature = "device")]
-pub use device::{Device, DeviceKind};
+pub use device::{Device, DeviceArray, DeviceKind};
 pub use error::Error;
 pub use frame::{Frame, ParallelBody, ParallelFor};
 pub use plain::{Aligned, Plain};

@@ -114,9 +114,45 @@ fn run(source: &Source<'_>) -> String {
         fill(template!("run_no_std"), &[("INPUTS", inputs), ("SCRATCH", &scratch)])
     } else {
         let inputs = if has_feeds { "None" } else { "" };
-        let device = if source.artifact.device.is_some() { template!("set_device") } else { "" };
-        fill(template!("run"), &[("INPUTS", inputs), ("SCRATCH", &scratch), ("SET_DEVICE", device)])
+        fill(template!("run"), &[("INPUTS", inputs), ("SCRATCH", &scratch), ("DEVICE", &device(source))])
     }
+}
+
+/// Writes the methods of a program for a GPU; empty for processors.
+fn device(source: &Source<'_>) -> String {
+    if source.artifact.device.is_none() {
+        return String::new();
+    }
+    let mut arrays = String::new();
+    for (index, argument) in source.arguments.iter().enumerate() {
+        let what = if index < source.feeds().len() { "Feed" } else { "Variable" };
+        arrays += &device_array(what, "argument", index, argument);
+    }
+    let results = source.artifact.interface.results().iter().enumerate();
+    let own_results = results.filter(|(_, result)| result.alias.is_none());
+    for ((index, _), fetch) in own_results.zip(&source.fetches) {
+        arrays += &device_array("Fetch", "result", index, fetch);
+    }
+    let (symbol, constants) = constants(source);
+    let values = [
+        ("ENTRY", source.artifact.entry_point.as_str()),
+        ("ARRAYS", &arrays),
+        ("CONSTANTS_SYMBOL", &symbol),
+        ("CONSTANTS", &constants),
+    ];
+    fill(template!("device"), &values)
+}
+
+fn device_array(what: &str, kind: &str, index: usize, field: &Field<'_>) -> String {
+    let (about, index) = (about(&format!("{what}, on the device:"), field), index.to_string());
+    let values = [
+        ("ABOUT", about.as_str()),
+        ("NAME", &field.name),
+        ("TYPE", &field.rust_type),
+        ("KIND", kind),
+        ("INDEX", &index),
+    ];
+    fill(template!("device_array"), &values)
 }
 
 fn call(source: &Source<'_>) -> String {
@@ -139,11 +175,10 @@ fn outputs(source: &Source<'_>) -> String {
     fill(template!("outputs"), &[("NAME", source.name), ("FIELDS", &lines(fields))])
 }
 
-/// Writes the only method that builds a frame.
-fn enter(source: &Source<'_>) -> String {
-    let (artifact, scratch) = (source.artifact, scratch(source));
-    let entry = artifact.entry_point.as_str();
-    let (symbol, constants) = match Constants::of(artifact) {
+/// Returns the declaration of the constants' symbol, and the statement that defines `constants`.
+fn constants(source: &Source<'_>) -> (String, String) {
+    let entry = source.artifact.entry_point.as_str();
+    match Constants::of(source.artifact) {
         Constants::Near => (
             format!("static {entry}_constants: u8;"),
             format!("let constants = &raw const {entry}_constants;"),
@@ -155,26 +190,33 @@ fn enter(source: &Source<'_>) -> String {
             ),
         ),
         Constants::File => (String::new(), template!("loaded_constants").to_owned()),
-    };
+    }
+}
+
+/// Writes the only method that builds a frame.
+fn enter(source: &Source<'_>) -> String {
+    let (artifact, scratch) = (source.artifact, scratch(source));
+    let entry = artifact.entry_point.as_str();
     let (memory, workers) = if source.options.no_std {
         ("self.memory", template!("workers_no_std").to_owned())
     } else {
         ("*self.memory", fill(template!("workers"), &[("SCRATCH", &scratch)]))
     };
-    let (symbol, workers, call) = match artifact.device {
-        None => (symbol, workers, template!("enter_host").to_owned()),
+    let ((symbol, constants), in_frame, workers, call) = match artifact.device {
+        None => (constants(source), "constants: constants.cast(),", workers, template!("enter_host")),
+        // The program on the device has its constants.
         Some(_) => {
-            let declared = format!("static {entry}_device: u8;\n{symbol}");
-            (declared, String::new(), fill(template!("enter_device"), &[("ENTRY", entry)]))
+            ((String::new(), "self.load()?;".to_owned()), "", String::new(), template!("enter_device"))
         }
     };
-    let call = fill(&call, &[("ENTRY", entry)]);
+    let call = fill(call, &[("ENTRY", entry)]);
     let values = [
         ("CALL", call.as_str()),
         ("ENTRY", entry),
         ("PARAMETERS", &parameters(source, &scratch)),
         ("CONSTANTS_SYMBOL", &symbol),
         ("CONSTANTS", &constants),
+        ("FRAME_CONSTANTS", in_frame),
         ("MEMORY", memory),
         ("ARG_COUNT", &source.arguments.len().to_string()),
         ("ARGS", &argument_addresses(source)),
