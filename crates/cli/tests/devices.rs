@@ -129,16 +129,29 @@ fn standalone_headers_of_several_programs_share_the_runtime() {
 }
 
 #[test]
-fn a_rust_program_runs_on_opencl() {
+fn a_rust_program_runs_on_opencl_in_host_and_device_memory() {
     let root = root();
     let out = directory();
     let package = root.join("tests/device/rust");
-    std::fs::create_dir(out.path().join("src")).expect("a directory");
-    for file in ["build.rs", "src/main.rs"] {
+    for folder in ["src", "models"] {
+        std::fs::create_dir(out.path().join(folder)).expect("a directory");
+    }
+    for file in ["build.rs", "src/main.rs", "src/device_memory.rs"] {
         std::fs::copy(package.join(file), out.path().join(file)).expect("copied");
     }
-    for file in ["layer.pbtxt", "layer.config.pbtxt"] {
-        std::fs::copy(root.join("tests/artifacts").join(file), out.path().join(file)).expect("copied");
+    for (name, graph, config) in [
+        ("layer", "artifacts/layer.pbtxt", "artifacts/layer.config.pbtxt"),
+        ("train", "consumer/variables/graph.pbtxt", "consumer/variables/config.pbtxt"),
+        ("asserts", "consumer/asserts/graph.pbtxt", "consumer/asserts/graph.config.pbtxt"),
+        ("chosen", "rust/model/chosen.pbtxt", "rust/model/chosen.config.pbtxt"),
+    ] {
+        let models = out.path().join("models").join(name);
+        let copy = |file: &str, extension: &str| {
+            let to = models.with_extension(extension);
+            std::fs::copy(root.join("tests").join(file), to).expect("copied");
+        };
+        copy(graph, "pbtxt");
+        copy(config, "config.pbtxt");
     }
     let manifest = std::fs::read_to_string(package.join("Cargo.toml")).expect("readable");
     let crates = root.join("crates");

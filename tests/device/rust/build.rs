@@ -1,10 +1,16 @@
-//! Compiles the layer of `tests/artifacts` for OpenCL devices, with its weights inside and outside.
+//! Compiles programs for OpenCL devices: the layer of `tests/artifacts` with its weights inside and
+//! outside, a program with variables, one with an assertion, and one with a result whose size
+//! depends on data.
 
 fn main() {
-    let model = |name: &str| {
-        let layer = tfcompile_build::Model::new("layer.pbtxt").config("layer.config.pbtxt");
-        layer.name(name).gpu("opencl")
+    let model = |name: &str, file: &str| {
+        let path = format!("models/{file}.pbtxt");
+        let model = tfcompile_build::Model::new(path).config(format!("models/{file}.config.pbtxt"));
+        model.name(name).gpu("opencl")
     };
-    model("inside").compile();
-    model("outside").constants_file(true).compile();
+    model("inside", "layer").compile();
+    model("outside", "layer").constants_file(true).compile();
+    model("train", "train").compile();
+    model("reported", "asserts").argument("--assert=report").compile();
+    model("chosen", "chosen").compile();
 }
