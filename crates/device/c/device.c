@@ -25,6 +25,12 @@ void tfcdev_statistics(Device* device, struct tfcompile_device_statistics* stati
   tfcompile_device_get_statistics(device, statistics);
 }
 
+int32_t tfcdev_synchronize(Device* device, Error* error) { return tfcompile_device_synchronize(device, error); }
+
+int32_t tfcdev_stream_synchronize(Device* device, void* stream, Error* error) {
+  return tfcompile_device_stream_synchronize(device, stream, error);
+}
+
 Instance* tfcdev_instance_create(Device* device, const void* program, const void* constants, Error* error) {
   return tfcompile_device_instance_create(device, program, constants, error);
 }

@@ -127,6 +127,12 @@ unsafe extern "C" {
     pub(crate) fn tfcdev_close(device: *mut Device);
     pub(crate) fn tfcdev_info(device: *mut Device, info: *mut Info, error: *mut Failure) -> c_int;
     pub(crate) fn tfcdev_statistics(device: *mut Device, statistics: *mut Statistics);
+    pub(crate) fn tfcdev_synchronize(device: *mut Device, error: *mut Failure) -> c_int;
+    pub(crate) fn tfcdev_stream_synchronize(
+        device: *mut Device,
+        stream: *mut c_void,
+        error: *mut Failure,
+    ) -> c_int;
     pub(crate) fn tfcdev_instance_create(
         device: *mut Device,
         program: *const c_void,

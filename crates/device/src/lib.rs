@@ -89,6 +89,7 @@ pub struct Device(Arc<Handle>);
 struct Handle {
     pointer: NonNull<ffi::Device>,
     kind: Kind,
+    ordinal: usize,
 }
 
 // SAFETY: the runtime's functions may be called from any thread.
@@ -139,12 +140,22 @@ impl Device {
         #[expect(unsafe_code, reason = "the C runtime")]
         let pointer = unsafe { ffi::tfcdev_open(&raw, &mut error) };
         let pointer = NonNull::new(pointer).ok_or_else(|| failed(&error))?;
-        Ok(Self(Arc::new(Handle { pointer, kind: options.kind })))
+        Ok(Self(Arc::new(Handle { pointer, kind: options.kind, ordinal: options.ordinal })))
     }
 
     /// The driver.
     pub fn kind(&self) -> Kind {
         self.0.kind
+    }
+
+    /// The number of the device among those of its kind.
+    pub fn ordinal(&self) -> usize {
+        self.0.ordinal
+    }
+
+    /// The name for users, such as `cuda:0`.
+    pub fn label(&self) -> String {
+        format!("{}:{}", self.kind().name(), self.ordinal())
     }
 
     /// True if both are the same device.
@@ -170,6 +181,33 @@ impl Device {
             memory_bytes: raw.memory_bytes,
             driver_version: positive(raw.driver_version),
         })
+    }
+
+    /// Waits for all work of all streams of the device, also those that others created.
+    ///
+    /// Errors: `invalid` with code `Device` for failures of the driver.
+    pub fn synchronize(&self) -> Result<()> {
+        let mut error = ffi::Failure::new();
+        // SAFETY: the device is open, and the address is valid during the call.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        let status = unsafe { ffi::tfcdev_synchronize(self.pointer(), &mut error) };
+        if status == 0 { Ok(()) } else { Err(failed(&error)) }
+    }
+
+    /// Waits for the work of a stream.
+    ///
+    /// Errors: `invalid` with code `Device` for failures of the driver.
+    ///
+    /// # Safety
+    /// `stream` is the address of a stream of this device: a `CUstream` or a `cl_command_queue`.
+    #[expect(unsafe_code, reason = "a stream of the caller's")]
+    pub unsafe fn synchronize_stream(&self, stream: usize) -> Result<()> {
+        let mut error = ffi::Failure::new();
+        let stream = std::ptr::with_exposed_provenance_mut(stream);
+        // SAFETY: the device is open, and the address is valid during the call. The stream is
+        // required of the caller.
+        let status = unsafe { ffi::tfcdev_stream_synchronize(self.pointer(), stream, &mut error) };
+        if status == 0 { Ok(()) } else { Err(failed(&error)) }
     }
 
     /// Use of the device's memory pool.

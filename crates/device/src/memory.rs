@@ -3,11 +3,13 @@
 use crate::{Device, failed, ffi};
 use support::Result;
 
-/// A block of a device's memory, from its pool.
+/// A block of a device's memory, from its pool or of the caller's.
 #[derive(Debug)]
 pub struct Memory {
     address: u64,
     len: usize,
+    /// True if the block is from the pool.
+    is_owned: bool,
     /// Closed after the memory is returned.
     device: Device,
 }
@@ -22,25 +24,45 @@ impl Memory {
         #[expect(unsafe_code, reason = "the C runtime")]
         let status =
             unsafe { ffi::tfcdev_alloc(device.pointer(), len.max(1) as u64, &mut address, &mut error) };
-        if status == 0 { Ok(Self { address, len, device: device.clone() }) } else { Err(failed(&error)) }
+        if status != 0 {
+            return Err(failed(&error));
+        }
+        Ok(Self { address, len, is_owned: true, device: device.clone() })
+    }
+
+    /// Returns a block of memory of the caller's, which is not freed.
+    ///
+    /// # Safety
+    /// There are `len` bytes at the address on the device. They stay valid as long as the result,
+    /// and nothing else writes to them or, if the result is written, uses them.
+    #[expect(unsafe_code, reason = "an address of the caller's")]
+    pub unsafe fn of_caller(device: &Device, address: u64, len: usize) -> Self {
+        Self { address, len, is_owned: false, device: device.clone() }
     }
 
     /// Copies bytes of the host to the device.
     pub fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Self> {
-        let memory = Self::uninitialized(device, bytes.len())?;
+        let mut memory = Self::uninitialized(device, bytes.len())?;
+        memory.copy_in(bytes)?;
+        Ok(memory)
+    }
+
+    /// Copies bytes of the host to the memory. Panics if the lengths differ.
+    pub fn copy_in(&mut self, bytes: &[u8]) -> Result<()> {
+        assert_eq!(bytes.len(), self.len, "lengths of a copy");
         let mut error = ffi::Failure::new();
         // SAFETY: both blocks have the same length, and the call returns when the copy is done.
         #[expect(unsafe_code, reason = "the C runtime")]
         let status = unsafe {
             ffi::tfcdev_copy_in(
-                device.pointer(),
-                memory.address,
+                self.device.pointer(),
+                self.address,
                 bytes.as_ptr().cast(),
                 bytes.len() as u64,
                 &mut error,
             )
         };
-        if status == 0 { Ok(memory) } else { Err(failed(&error)) }
+        if status == 0 { Ok(()) } else { Err(failed(&error)) }
     }
 
     /// Copies the memory to the host. Panics if the lengths differ.
@@ -96,6 +118,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        if !self.is_owned {
+            return;
+        }
         // SAFETY: the device is open, and runs that use the memory have ended.
         #[expect(unsafe_code, reason = "the C runtime")]
         unsafe {

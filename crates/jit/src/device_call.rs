@@ -63,16 +63,26 @@ impl Executable {
         };
         let Some(owner) = call.owner else {
             let mut instance = self.device_instances.take_idle().map_or_else(create, Ok)?;
-            let result = self.run_instance(&mut instance, call);
+            let result = self.run_on_device_with(call, &mut instance);
             self.device_instances.add_idle(instance);
             return result;
         };
         let instance = self.device_instances.owned(owner, create)?;
         let mut instance = lock(&instance);
-        self.run_instance(&mut instance, call)
+        self.run_on_device_with(call, &mut instance)
     }
 
-    fn run_instance(&self, instance: &mut DeviceInstance, call: &mut DeviceCall<'_, '_>) -> Result<()> {
+    /// Like [`Executable::run_on_device`], with an instance that was loaded by
+    /// [`Executable::device_instance`] of the same executable. It has the program's persistent
+    /// state, so the call's owner is ignored.
+    ///
+    /// # Errors
+    /// As for [`Executable::run_on_device`].
+    pub fn run_on_device_with(
+        &self,
+        call: &mut DeviceCall<'_, '_>,
+        instance: &mut DeviceInstance,
+    ) -> Result<()> {
         let interface = self.interface();
         let fits =
             |memory: &Memory, len: usize| memory.len() >= len && memory.device().is_same(instance.device());
