@@ -1,6 +1,7 @@
 //! Native part of the Python package `tfcompile`: models, artifacts, and sessions. The public
 //! interface is Python code on top of it.
 
+mod device_array;
 mod failure;
 mod models;
 mod program;
@@ -11,6 +12,8 @@ use pyo3::prelude::*;
 /// Compiles, runs, and describes models.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::device_array::DeviceArray;
     #[pymodule_export]
     use crate::models::{build, check, config_fields, config_text, hlo};
     #[pymodule_export]

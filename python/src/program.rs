@@ -1,6 +1,10 @@
 //! Artifacts that run in this process.
 
+mod device;
+
+use crate::device_array::DeviceArray;
 use crate::failure::failed;
+use device::{Copies, Given};
 use hlo::{Argument, Identifier, Output, Role};
 use jit::{
     AlignedBytes, Call, Device, DeviceInstance, DeviceKind, DeviceOptions, Executable, Memory, Operand,
@@ -25,6 +29,8 @@ struct State {
     workers: Option<Arc<dyn Workers>>,
     /// The program on a device, if it runs on one. Dropped before the code.
     device: Option<DeviceInstance>,
+    /// Memory of the device for arrays of the host.
+    copies: Copies,
 }
 
 /// An artifact's loaded code, with its constants mapped from their file.
@@ -32,6 +38,8 @@ struct State {
 pub(crate) struct Program {
     state: Mutex<State>,
     code: Executable,
+    /// The device of a program for GPUs.
+    device: Option<Device>,
 }
 
 /// Block of constants of a mapped file. Processes that map the same file share its memory.
@@ -125,6 +133,43 @@ impl Program {
     ) -> PyResult<Vec<i64>> {
         py.detach(|| self.call(&arguments, &results)).map_err(failed)
     }
+
+    /// Name of the device of a program for GPUs, such as `cuda:0`.
+    #[getter]
+    fn device(&self) -> Option<String> {
+        self.device.as_ref().map(Device::label)
+    }
+
+    /// Copies an array of the host to the device: its type, sizes, and bytes.
+    fn to_device(
+        &self,
+        py: Python<'_>,
+        element: &str,
+        sizes: Vec<usize>,
+        bytes: PyBuffer<u8>,
+    ) -> PyResult<DeviceArray> {
+        let device = self.device.as_ref().ok_or_else(|| failed(runs_on_the_processor()))?;
+        py.detach(|| DeviceArray::from_host(device, element, sizes, &bytes)).map_err(failed)
+    }
+
+    /// Runs once on arrays of the device, of other libraries, and buffers of bytes: arguments,
+    /// including written variables, which receive their new values, and fetches. Fetches are
+    /// written to buffers if there are any, and otherwise returned. Also returns the actual sizes
+    /// of bounded dimensions.
+    fn run_on_device(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<Given>,
+        results: Option<Vec<PyBuffer<u8>>>,
+    ) -> PyResult<(Vec<DeviceArray>, Vec<i64>)> {
+        let run = || {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let State { device, copies, .. } = &mut *state;
+            let instance = device.as_mut().ok_or_else(runs_on_the_processor)?;
+            device::run(&self.code, instance, copies, &arguments, results.as_deref())
+        };
+        py.detach(run).map_err(failed)
+    }
 }
 
 impl Program {
@@ -149,19 +194,22 @@ impl Program {
         let entry_point = text("entry_point")?;
         let mut code =
             Executable::load_with(object, entry_point, interface, memory, Some(Box::new(constants)))?;
-        if let Some(options) = device_options(driver, device)? {
-            code = code.on_device(Device::open(&options)?);
+        let options = device_options(driver, device)?;
+        let device = options.map(|options| Device::open(&options)).transpose()?;
+        if let Some(device) = &device {
+            code = code.on_device(device.clone());
         }
         // SAFETY: the state is dropped before the code, and nothing moves it out of the program.
         #[expect(unsafe_code, reason = "addresses in the loaded object")]
-        let device = unsafe { code.device_instance() }?;
+        let instance = unsafe { code.device_instance() }?;
         let state = State {
             temps: AlignedBytes::zeroed(memory.temps_bytes)?,
             scratch: AlignedBytes::zeroed(memory.scratch_bytes)?,
             workers: None,
-            device,
+            device: instance,
+            copies: Copies::new(),
         };
-        Ok(Self { state: Mutex::new(state), code })
+        Ok(Self { state: Mutex::new(state), code, device })
     }
 
     fn call(&self, arguments: &[PyBuffer<u8>], results: &[PyBuffer<u8>]) -> Result<Vec<i64>> {
@@ -171,7 +219,10 @@ impl Program {
             return Err(Error::internal("unexpected number of arrays in a run"));
         }
         let is_written = |k: &usize| interface.new_value(*k).is_some();
-        check_apart(arguments, results, is_written)?;
+        let range =
+            |buffer: &PyBuffer<u8>, is_written| (buffer.buf_ptr().addr(), buffer.len_bytes(), is_written);
+        let read = arguments.iter().enumerate().map(|(k, buffer)| range(buffer, is_written(&k)));
+        check_apart(read.chain(results.iter().map(|buffer| range(buffer, true))).collect())?;
         let mut operands = Vec::new();
         for (k, (buffer, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
             let (address, bytes) = whole(buffer, &argument.label(), &argument.shape, is_written(&k))?;
@@ -195,7 +246,7 @@ impl Program {
         let mut sizes = vec![0; interface.size_count()];
         let mut ticks = vec![0; self.code.memory().profile_counters];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { temps, scratch, workers, device } = &mut *state;
+        let State { temps, scratch, workers, device, .. } = &mut *state;
         let mut call = Call {
             arguments: &mut operands,
             results: &mut outputs,
@@ -232,6 +283,13 @@ fn device_options(driver: Option<&str>, name: Option<&str>) -> Result<Option<Dev
     }
 }
 
+/// The error of arrays on a device for a program that has none.
+fn runs_on_the_processor() -> Error {
+    Error::invalid(
+        "the model runs on the processor and has no device memory: compile it with target='cuda' or 'opencl'",
+    )
+}
+
 /// Returns the address range of a buffer.
 fn whole(
     buffer: &PyBuffer<u8>,
@@ -254,19 +312,15 @@ fn whole(
     }
 }
 
-/// Checks that written buffers do not overlap others.
-fn check_apart(
-    arguments: &[PyBuffer<u8>],
-    results: &[PyBuffer<u8>],
-    is_written: impl Fn(&usize) -> bool,
-) -> Result<()> {
-    let range = |buffer: &PyBuffer<u8>| {
-        let begin = buffer.buf_ptr().addr();
-        (begin, begin + buffer.len_bytes())
-    };
-    let arguments = arguments.iter().enumerate().map(|(k, buffer)| (range(buffer), is_written(&k)));
-    let mut ranges: Vec<((usize, usize), bool)> =
-        arguments.chain(results.iter().map(|buffer| (range(buffer), true))).collect();
+/// An array of a run: its address, its number of bytes, and true if the run writes it.
+type Range = (usize, usize, bool);
+
+/// Checks that written arrays do not overlap others.
+fn check_apart(ranges: Vec<Range>) -> Result<()> {
+    let mut ranges: Vec<((usize, usize), bool)> = ranges
+        .into_iter()
+        .map(|(begin, bytes, writes)| ((begin, begin.saturating_add(bytes)), writes))
+        .collect();
     ranges.retain(|((begin, end), _)| begin < end);
     ranges.sort_unstable();
     let (mut read, mut written) = (0, 0);

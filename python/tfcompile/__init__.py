@@ -5,12 +5,12 @@
     y = model(x=x)["y"]
 
 `Session` runs a graph node by node as TensorFlow 1 does, `config` builds what says which tensors are fed and fetched, `hlo` and
-`check` show what the compiler sees.
+`check` show what the compiler sees. A `DeviceArray` keeps data on a GPU between calls.
 """
 
 from . import config, timeline
 from ._artifact import Artifact, Model, compile
-from ._native import VERSION as __version__
+from ._native import VERSION as __version__, DeviceArray
 from ._report import Report, check, hlo
 from ._session import RunMetadata, RunOptions, Session
 from .config import Config
@@ -18,6 +18,7 @@ from .config import Config
 __all__ = [
     "Artifact",
     "Config",
+    "DeviceArray",
     "Model",
     "Report",
     "RunMetadata",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _models, _native
+from . import _arrays, _device, _models, _native
 
 
 def _store() -> Path:
@@ -126,6 +126,9 @@ class Model:
 
     Calling it with feeds by name, or in their order, returns the fetches by name. Feeds are read where they are if their type and
     layout are the model's, and copied otherwise. Variables live in `variables`, from call to call. One call runs at a time.
+
+    On a GPU, feeds and variables may also be `DeviceArray`s and, with CUDA, objects with `__cuda_array_interface__`, such as arrays of
+    PyTorch and CuPy. They are used where they are, without a copy through the host.
     """
 
     def __init__(self, artifact: Artifact, threads: int = 1, device: str | None = None):
@@ -150,11 +153,61 @@ class Model:
         return {entry.name: (entry.dtype, entry.shape) for entry in self._fetches}
 
     @property
-    def variables(self) -> dict[str, np.ndarray]:
-        """The model's variables, initially zero. Write to these arrays to set them."""
+    def device(self) -> str | None:
+        """Name of the GPU that runs the model, such as `cuda:0`. `None` for the processor."""
+        return self._program.device
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The model's variables: NumPy arrays, initially zero, which may be written to, or the device memory from `set_variable`."""
         return dict(self._memory)
 
+    def set_variable(self, name: str, value: Any) -> None:
+        """Sets a variable.
+
+        An array on a GPU becomes the variable's memory: runs use it where it is, and update it in place. Other values are copied to a
+        NumPy array.
+        """
+        entry = next((entry for entry in self._variables if entry.name == name), None)
+        if entry is None:
+            raise ValueError(f"unknown variable {name!r}; the variables are {', '.join(entry.name for entry in self._variables)}")
+        with self._lock:
+            if _device.is_on_device(value):
+                self._operand(entry, value)
+                self._memory[name] = value
+                return
+            value = entry.array(value)
+            if not isinstance(self._memory[name], np.ndarray):
+                self._memory[name] = entry.zeros()
+            self._memory[name][...] = value
+
+    def to_device(self, array: Any) -> _native.DeviceArray:
+        """Copies an array to the model's GPU."""
+        array = np.require(array, requirements="C")
+        return self._program.to_device(_arrays.element(array.dtype), array.shape, _arrays.bytes_of(array))
+
+    def run_on_device(self, *arguments: Any, **named: Any) -> dict[str, _native.DeviceArray]:
+        """Like a call, with results that stay in the memory of the GPU."""
+        feeds = self._given(arguments, named)
+        with self._lock:
+            arrays, sizes = self._program.run_on_device(self._operands(feeds), None)
+        sizes = iter(sizes)
+        return {entry.name: self._cut(entry, array, sizes) for entry, array in zip(self._fetches, arrays)}
+
     def __call__(self, *arguments: Any, **named: Any) -> dict[str, np.ndarray]:
+        feeds = self._given(arguments, named)
+        results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
+        buffers = [_arrays.bytes_of(array) for array in results]
+        with self._lock:
+            if any(_device.is_on_device(array) for array in [*feeds, *self._memory.values()]):
+                _, sizes = self._program.run_on_device(self._operands(feeds), buffers)
+            else:
+                sizes = self._program.run(self._operands(feeds), buffers)
+        sizes = iter(sizes)
+        return {entry.name: entry.cut(array, sizes) for entry, array in zip(self._fetches, results)}
+
+    def _given(self, arguments: tuple, named: dict[str, Any]) -> list[Any]:
+        """Returns the feeds in their order."""
         if len(arguments) > len(self._feeds):
             raise TypeError(f"expected at most {len(self._feeds)} arguments, got {len(arguments)}")
         given = {entry.name: array for entry, array in zip(self._feeds, arguments)}
@@ -167,14 +220,30 @@ class Model:
         if unknown or missing:
             what = f"unknown feed {sorted(unknown)[0]!r}" if unknown else f"missing feed {missing[0]!r}"
             raise TypeError(f"{what}; the feeds are {', '.join(names)}")
-        feeds = [entry.array(given[entry.name]) for entry in self._feeds]
-        results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
-        with self._lock:
-            memory = [self._memory[entry.name] for entry in self._variables]
-            buffers = [_arrays.bytes_of(array) for array in [*feeds, *memory]]
-            sizes = self._program.run(buffers, [_arrays.bytes_of(array) for array in results])
-        sizes = iter(sizes)
-        return {entry.name: entry.cut(array, sizes) for entry, array in zip(self._fetches, results)}
+        # Conversions precede the lock.
+        arrays = [given[entry.name] for entry in self._feeds]
+        return [array if _device.is_on_device(array) else entry.array(array) for entry, array in zip(self._feeds, arrays)]
+
+    def _operands(self, feeds: list[Any]) -> list[Any]:
+        """Returns all arguments for the native part."""
+        memory = [self._memory[entry.name] for entry in self._variables]
+        return [self._operand(entry, array) for entry, array in zip([*self._feeds, *self._variables], [*feeds, *memory])]
+
+    def _operand(self, entry: "_Entry", array: Any) -> Any:
+        if not _device.is_on_device(array):
+            return _arrays.bytes_of(array)
+        is_written = entry.kind == "variable"
+        return _device.operand(array, entry.label, entry.dtype, entry.shape, is_written, self.device)
+
+    def _cut(self, entry: "_Entry", array: _native.DeviceArray, sizes) -> _native.DeviceArray:
+        """Returns the part of the array on the device that the run computed."""
+        true = entry.true_sizes(sizes)
+        if true == entry.shape:
+            return array
+        if true[1:] == entry.shape[1:]:
+            return array._first(true[0])
+        part = np.require(np.asarray(array)[tuple(slice(size) for size in true)], requirements="C")
+        return self._program.to_device(entry.element, true, _arrays.bytes_of(part))
 
 
 class _Entry:
@@ -186,6 +255,7 @@ class _Entry:
         self.name = name.removesuffix(":0")
         self.shape, self.bounded = tuple(sizes), bounded
         self.dtype = _arrays.dtype(element)
+        self.label = f"{'feed' if kind == 'feed' else 'variable'} {self.name!r}"
 
     def zeros(self) -> np.ndarray:
         array = _arrays.empty(self.element, self.shape)
@@ -196,10 +266,10 @@ class _Entry:
         """Returns the array itself if it is contiguous and has the right type, otherwise a copy."""
         array = np.asarray(given)
         if array.shape != self.shape:
-            raise ValueError(f"feed {self.name!r} expected shape {list(self.shape)}, got {list(array.shape)}")
+            raise ValueError(f"{self.label} expected shape {list(self.shape)}, got {list(array.shape)}")
         if array.dtype != self.dtype:
             if not np.can_cast(array.dtype, self.dtype, "same_kind") and not isinstance(given, (int, float, list, tuple)):
-                raise TypeError(f"feed {self.name!r} expected type {self.dtype}, got {array.dtype}")
+                raise TypeError(f"{self.label} expected type {self.dtype}, got {array.dtype}")
             array = array.astype(self.dtype)
         return np.require(array, requirements="CA")
 
@@ -207,6 +277,9 @@ class _Entry:
         """Returns the part of the array that the run computed."""
         if not any(self.bounded):
             return array
-        true = [next(sizes) if bounded else size for size, bounded in zip(self.shape, self.bounded)]
-        return array[tuple(slice(size) for size in true)]
+        return array[tuple(slice(size) for size in self.true_sizes(sizes))]
+
+    def true_sizes(self, sizes) -> tuple[int, ...]:
+        """Returns the sizes after a run, which reports those of bounded dimensions."""
+        return tuple(next(sizes) if bounded else size for size, bounded in zip(self.shape, self.bounded))
 

@@ -324,16 +324,18 @@ CALL cuEventElapsedTime(float* milliseconds, void* start, void* end) {
 // ---- code
 
 CALL cuModuleLoadDataEx(void** module, const void* image, unsigned int count, int* options, void** values) {
+  // The PTX of a program that only copies has no kernel.
+  const int is_empty = strstr(image, "\n.target ") != NULL && strstr(image, ".entry ") == NULL;
   struct object* object;
   NEEDS_CONTEXT("cuModuleLoadDataEx");
-  if (strncmp(image, "STANDIN ", 8) != 0) {
+  if (strncmp(image, "STANDIN ", 8) != 0 && !is_empty) {
     if (count == 2 && options[0] == 5 && options[1] == 6) {
       snprintf(values[0], (size_t)(uintptr_t)values[1], "ptxas fatal: expected STANDIN");
     }
     return leave(218);
   }
   object = create(STANDIN_MODULE);
-  object->names = strdup((const char*)image + 8);
+  object->names = strdup(is_empty ? "" : (const char*)image + 8);
   *module = object;
   return leave(0);
 }
