@@ -192,6 +192,18 @@ def test_a_model_on_the_processor_has_no_device_memory():
     assert int(counter(step=1)["now"]) == 6 and counter.variables["count"] == 6
 
 
+def test_arrays_that_refuse_the_interface_are_of_the_host():
+    class Sharded:
+        def __array__(self, dtype=None, copy=None):
+            return X
+
+        @property
+        def __cuda_array_interface__(self):
+            raise ValueError("only for one device")
+
+    assert tfcompile.compile(LAYER).load()(Sharded())["y"].tolist() == Y
+
+
 @needs_opencl
 def test_threads_share_a_model_and_arrays(layer):
     x, wrong = layer.to_device(X), []

@@ -11,7 +11,11 @@ _ALIGNMENT = 16
 
 def is_on_device(given: Any) -> bool:
     """Returns whether an object is an array in the memory of a GPU."""
-    return isinstance(given, DeviceArray) or hasattr(given, "__cuda_array_interface__")
+    try:
+        return isinstance(given, DeviceArray) or hasattr(given, "__cuda_array_interface__")
+    except ValueError:
+        # An array of JAX's that is on several devices, perhaps of the host.
+        return False
 
 
 def operand(given: Any, what: str, dtype: np.dtype, shape: tuple[int, ...], is_written: bool, device: str | None) -> Any:

@@ -24,6 +24,17 @@ tfcompile run model.pb --target opencl --random 0
 tfcompile verify model.pb --target cuda
 ```
 
+## Where the data is
+
+A run copies the arguments to the GPU and the results back. All interfaces can also keep data there:
+
+| language | run on device memory | copy, or use memory of others |
+|---|---|---|
+| [C++](header.md#on-a-gpu) | `RunAsync(stream)`, `Synchronize()` | `CopyToArg`, `CopyFromResult`, `set_arg_NAME_device_data` |
+| [C](embedded.md#on-a-gpu) | `NAME_run_async`, `NAME_synchronize` | `tfcompile_device_copy_in`, `NAME_set_arg_x_device_data` |
+| [Rust](cargo.md#device-memory) | `run_async()`, `synchronize()` | `arg_NAME_on_device()`: `copy_from`, `copy_to`, `set_address` |
+| [Python](python.md#device-memory) | `model.run_on_device(...)` | `model.to_device`, `DeviceArray`, `__cuda_array_interface__` |
+
 """
 
 NEVER = """## What has run on a GPU
