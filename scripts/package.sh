@@ -29,6 +29,8 @@ for crate in tfcompile-build tfcompile-runtime; do
   mkdir -p "$to/share/tfcompile/crates/$crate"
   cp -r "crates/$crate/Cargo.toml" "crates/$crate/src" "$to/share/tfcompile/crates/$crate"
 done
+# Its feature `device` compiles the runtime of GPUs.
+cp -r crates/tfcompile-runtime/build.rs crates/tfcompile-runtime/c "$to/share/tfcompile/crates/tfcompile-runtime"
 mkdir -p "$to/share/man/man1" "$to/share/bash-completion/completions" "$to/share/zsh/site-functions" \
   "$to/share/fish/vendor_completions.d"
 "$tool" man >"$to/share/man/man1/tfcompile.1"

@@ -455,6 +455,10 @@ test_cargo() {
   initialized cargo "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
   log run env -u CARGO_TARGET_DIR cargo run --offline
   wants run "the model ran"
+  # The packaged crate has what programs for GPUs need.
+  log device env -u CARGO_TARGET_DIR cargo test --offline --lib --features device --target-dir "$work/device" \
+    --manifest-path "$prefix/share/tfcompile/crates/tfcompile-runtime/Cargo.toml"
+  wants device "a_device_that_does_not_exist_is_an_error_of_every_use ... ok"
 }
 
 # ---- pip

@@ -2,7 +2,7 @@
 //! system's. Other features need no C compiler.
 //!
 //! The runtime's headers are in `$TFCOMPILE_INCLUDE`, in the folder `include` of this crate
-//! (written by `tfcompile headers --output include`), or in the repository.
+//! (written by `tfcompile headers --output include`), in the repository, or in the package.
 
 use std::env::var;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,9 @@ fn tool(name: &str, target: &str) -> Option<String> {
 /// Returns the folder of the headers.
 fn include() -> Result<PathBuf, String> {
     let named = var("TFCOMPILE_INCLUDE").ok().map(PathBuf::from);
-    let places = named.into_iter().chain(["include", "../../runtime/include"].map(PathBuf::from));
+    let places = named
+        .into_iter()
+        .chain(["include", "../../runtime/include", "../../../../include"].map(PathBuf::from));
     let mut places = places.filter(|place| place.join("tfcompile/device_state.h").exists());
     places.next().ok_or_else(|| {
         "the C headers of the runtime are missing: run `tfcompile headers --output include` in the folder of the crate, or set \
