@@ -212,7 +212,7 @@ test-gpu-sessions: build ## run sessions on an OpenCL device for processors: pla
 		TFCOMPILE_DEVICE=/device:$$device TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" \
 			cargo test -p session --test batches -- --nocapture || exit 1; \
 	done && \
-	DEVICE=XLA_GPU:0 STEPS=$(or $(STEPS),20) examples/experiments/run.sh && \
+	DEVICE=XLA_GPU:0 STEPS=$(or $(STEPS),5) examples/experiments/run.sh && \
 	DEVICE=XLA_GPU:0 TENSORFLOW=off OUT=target/mnist_gpu STEPS=$(or $(STEPS),200) examples/mnist_softmax/run.sh
 
 .PHONY: test-sessions

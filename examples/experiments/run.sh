@@ -3,7 +3,8 @@
 #   examples/experiments/run.sh [NAME...]
 # TOOL=FILE: another tfcompile. STEPS=N: number of steps.
 # DEVICE=XLA_GPU:0: instead trains each graph in a session on this device, and compares the losses
-# with those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL).
+# with those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL). The
+# examples are random, so the losses diverge and multiply differences of rounding: 5 steps by default.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -17,6 +18,7 @@ mkdir -p $out
   dynamic_rnn keras_rnn rnn_seq_length
 
 if [ -n "${DEVICE:-}" ]; then
+  steps=${STEPS:-5}
   failed=0
   for name in "$@"; do
     train() { # train FLAG...: prints the loss of each step
