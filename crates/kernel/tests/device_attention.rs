@@ -2,6 +2,7 @@
 //! computes the module before the passes in double precision.
 
 use crate::attention::{Bias, Form, PLAIN, Sizes, bias, fused, module, sizes};
+use crate::device_contractions::{assembly, check_registers, has_assembler};
 use crate::harness::{Loaded, Numbers, Values, random, targets};
 use crate::simulator::{self, Blocks};
 use hlo::Module;
@@ -34,8 +35,8 @@ fn largest_error(have: &Literal, want: &Literal) -> f64 {
     have.scalars().zip(want.scalars()).map(error).fold(0.0, f64::max)
 }
 
-/// Runs attention as one kernel on a device. Its error is at most twice that of a processor, or `least`.
-/// `exact` is the same computation in double precision. Returns the kernel's plan.
+/// Runs attention as one kernel on a device. Its error is at most twice that of a processor, or
+/// `least` more. `exact` is the same computation in double precision. Returns the kernel's plan.
 fn check(module: &Module, exact: &Module, name: &str, least: f64) -> String {
     let target = device(name);
     let fused = fused(module, Box::new(|_, _, _| true));
@@ -197,6 +198,24 @@ fn narrow_softmax() {
             let form = Form { element_type: ty, heads_within: true, bias, reshapes: false };
             check_form(sizes(1, 2, 37, 69, 16, 32), form, "sm_80");
             check_form(sizes(1, 2, 9, 69, 16, 32), form, "opencl");
+        }
+    }
+}
+
+#[test]
+fn sums_stay_in_registers() {
+    if !has_assembler() {
+        return;
+    }
+    for architecture in ["sm_80", "sm_90a"] {
+        let target = device(architecture);
+        for (ty, depth) in [("f32", 64), ("f32", 80), ("f32", 128), ("f16", 64), ("bf16", 128)] {
+            for length in [1024, 1000] {
+                let module = fused(&grouped(ty, [2, 8, 1, length, length, depth]), Box::new(|_, _, _| true));
+                let code = assembly(&module, &target, &plan::Options::default());
+                let text = module.to_text();
+                check_registers("attention", &code, &[architecture], &text);
+            }
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! For each tile, the threads compute scores in registers, pass them through scale, mask, and bias,
 //! and store them in workgroup memory. There, a few threads share each row: they find its largest
-//! score so far, and replace the scores by exponentials, the weights. The sums of weights and values
-//! stay in registers, and are scaled down where the largest score has grown.
+//! score so far, and replace the scores by exponentials, the weights. The sums of weights and
+//! values stay in registers, and are scaled down where the largest score has grown.
 
 mod products;
 
 use super::operand::Operand;
 use super::pipeline::{self, Stage};
-use super::tiles::{Tiling, vector};
+use super::tiles::{Block, Tiling, vector};
 use super::{matrix, thread, tiles};
 use crate::context::KernelContext;
 use crate::context::addressing::Containment;
@@ -20,7 +20,7 @@ use crate::index::{Index, Position};
 use crate::reduction::reduce::operation::Operation;
 use hlo::{InstructionId, Op};
 use nest::{BinaryOp, Predicate, ScalarType, Type, ValueId};
-use plan::{ContractionPlan, DeviceAttentionPlan, GroupTile, Method, Role};
+use plan::{DeviceAttentionPlan, GroupTile, Method, Role};
 use products::Products;
 use support::{Error, Result};
 
@@ -60,8 +60,6 @@ struct Attention<'p, P: Products> {
 struct Row {
     /// The largest logit.
     maximum: ValueId,
-    /// What is subtracted from the logits.
-    shift: ValueId,
     /// The sum of the thread's weights.
     sum: ValueId,
 }
@@ -103,89 +101,110 @@ impl<'p, P: Products> Attention<'p, P> {
         Ok(Tiling { split: Index::default(), batch, row, column: Index::default(), local })
     }
 
-    /// Returns the thread's elements of the result.
+    /// Returns the thread's elements of the result. Each step of a tile reads the thread's number
+    /// again and computes its places from there, so that these need no registers in between.
     fn walk(&self, cx: &mut KernelContext<'_>) -> Result<Vec<ValueId>> {
         let plan = self.plan;
-        let tiling = self.tiling(cx)?;
-        let operand = |cx: &mut KernelContext<'_>, plan: &'p ContractionPlan, role: Role| {
-            let (view, number) = match role {
-                Role::Row => (&plan.view.lhs, plan.lhs_operand),
-                _ => (&plan.view.rhs, plan.rhs_operand),
-            };
-            Operand::new(cx, view, &plan.view, number, plan.accumulator).map(|operand| (operand, role))
-        };
-        let queries = operand(cx, &plan.scores, Role::Row)?;
-        let keys = operand(cx, &plan.scores, Role::Column)?;
-        let values = operand(cx, &plan.values, Role::Column)?;
-        let threads = [
-            P::new(cx, &plan.scores, self.tiles[0], &tiling.local)?,
-            P::new(cx, &plan.values, self.tiles[1], &tiling.local)?,
-        ];
-        let queries = P::loads(cx, &plan.scores, self.tiles[0], &tiling, queries, self.stages)?;
-        let values = P::loads(cx, &plan.values, self.tiles[1], &tiling, values, self.stages)?;
         let count = plan.scores.view.extent(Role::Column);
         let tiles = (count + self.keys - 1) / self.keys;
         let mut carried = self.first_row(cx)?.to_vec();
-        carried.extend(threads[1].initial(cx, &plan.values)?);
+        let (threads, _) = self.threads(cx, 1)?;
+        carried.extend(threads.initial(cx, &plan.values)?);
         let carried = cx.for_range_carrying(0, tiles, 1, &carried, |cx, tile, carried| {
-            let column = tile.times(self.keys);
-            let tiling = Tiling { column, ..tiling.clone() };
-            let after_rows = cx.offset_bytes(self.stages, queries.bytes() * 2);
-            let keys = P::loads(cx, &plan.scores, self.tiles[0], &tiling, keys, after_rows)?;
-            let initial = threads[0].initial(cx, &plan.scores)?;
-            let (depth, _) = P::buffer(self.tiles[0], self.rows, 1);
-            let steps = (plan.scores.view.extent(Role::Summand) + depth - 1) / depth;
-            let scores = pipeline::sums(
-                cx,
-                [&queries, &keys],
-                &Index::default(),
-                [steps, depth],
-                &initial,
-                |cx, _, buffers, sums| threads[0].products(cx, buffers, sums),
-            )?;
-            threads[0].for_each_block(cx, &scores, &mut |cx, row, column, block| {
-                self.store_logits(cx, &tiling, [row, column], block)
-            })?;
-            cx.barrier();
-            let (&[maximum, shift, sum], sums) = carried.split_first_chunk().expect("values of a row");
-            let row = self.softmax(cx, &tiling, Row { maximum, shift, sum })?;
-            cx.barrier();
-            let sums = threads[1].with_factors(cx, sums, self.factors, BinaryOp::Multiply)?;
-            let (depth, bytes) = P::buffer(self.tiles[1], self.rows, self.scalar.byte_size() as i64);
-            let first = &tiling.column;
-            let sums = pipeline::sums(
-                cx,
-                [&values],
-                first,
-                [self.keys / depth, depth],
-                &sums,
-                |cx, step, [buffer], sums| {
-                    let step = cx.scalar_value(step)?;
-                    let weights = cx.offset(self.scores, step, bytes);
-                    threads[1].products(cx, [weights, buffer], sums)
-                },
-            )?;
-            if self.keys == depth {
-                cx.barrier();
+            let (&[maximum, sum], sums) = carried.split_first_chunk().expect("values of a row");
+            let first_key = tile.times(self.keys);
+            let scores = self.products_with_keys(cx, &first_key)?;
+            let (threads, tiling) = self.threads(cx, 0)?;
+            let tiling = Tiling { column: first_key.clone(), ..tiling };
+            for block in threads.blocks(cx, &scores) {
+                self.store_logits(cx, &tiling, &block)?;
             }
+            cx.barrier();
+            let row = self.softmax(cx, &tiling, Row { maximum, sum })?;
+            cx.barrier();
             let mut next = row.to_vec();
-            next.extend(sums);
+            next.extend(self.products_with_values(cx, &first_key, sums)?);
             Ok(next)
         })?;
-        let (&[maximum, shift, sum], sums) = carried.split_first_chunk().expect("values of a row");
-        self.store_scale(cx, Row { maximum, shift, sum })?;
+        let (&[_, sum], sums) = carried.split_first_chunk().expect("values of a row");
+        self.store_scale(cx, sum)?;
         cx.barrier();
         let op = if plan.softmax.divides { BinaryOp::Divide } else { BinaryOp::Multiply };
-        threads[1].with_factors(cx, sums, self.factors, op)
+        let (threads, _) = self.threads(cx, 1)?;
+        threads.with_factors(cx, sums, self.factors, op)
+    }
+
+    /// The part of a thread in the first or the second product.
+    fn threads(&self, cx: &mut KernelContext<'_>, product: usize) -> Result<(P, Tiling)> {
+        let tiling = self.tiling(cx)?;
+        let plan = [&self.plan.scores, &self.plan.values][product];
+        Ok((P::new(cx, plan, self.tiles[product], &tiling.local)?, tiling))
+    }
+
+    /// The loads of an operand.
+    fn loads(
+        &self,
+        cx: &mut KernelContext<'_>,
+        product: usize,
+        role: Role,
+        tiling: &Tiling,
+        shared: ValueId,
+    ) -> Result<P::Loads<'p>> {
+        let plan = [&self.plan.scores, &self.plan.values][product];
+        let (view, number) = match role {
+            Role::Row => (&plan.view.lhs, plan.lhs_operand),
+            _ => (&plan.view.rhs, plan.rhs_operand),
+        };
+        let operand = Operand::new(cx, view, &plan.view, number, plan.accumulator)?;
+        P::loads(cx, plan, self.tiles[product], tiling, (operand, role), shared)
+    }
+
+    /// Returns the thread's scores for a tile of keys.
+    fn products_with_keys(&self, cx: &mut KernelContext<'_>, first_key: &Index) -> Result<Vec<ValueId>> {
+        let (threads, tiling) = self.threads(cx, 0)?;
+        let tiling = Tiling { column: first_key.clone(), ..tiling };
+        let queries = self.loads(cx, 0, Role::Row, &tiling, self.stages)?;
+        let after_rows = cx.offset_bytes(self.stages, queries.bytes() * 2);
+        let keys = self.loads(cx, 0, Role::Column, &tiling, after_rows)?;
+        let initial = threads.initial(cx, &self.plan.scores)?;
+        let (depth, _) = P::buffer(self.tiles[0], self.rows, 1);
+        let steps = (self.plan.scores.view.extent(Role::Summand) + depth - 1) / depth;
+        let first = Index::default();
+        pipeline::sums(cx, [&queries, &keys], &first, [steps, depth], &initial, |cx, _, buffers, sums| {
+            threads.products(cx, buffers, sums)
+        })
+    }
+
+    /// Scales sums, and adds the products of a tile of weights with values.
+    fn products_with_values(
+        &self,
+        cx: &mut KernelContext<'_>,
+        first_key: &Index,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let (threads, tiling) = self.threads(cx, 1)?;
+        let sums = threads.with_factors(cx, sums, self.factors, BinaryOp::Multiply)?;
+        let values = self.loads(cx, 1, Role::Column, &tiling, self.stages)?;
+        let (depth, bytes) = P::buffer(self.tiles[1], self.rows, self.scalar.byte_size() as i64);
+        let steps = self.keys / depth;
+        let sums =
+            pipeline::sums(cx, [&values], first_key, [steps, depth], &sums, |cx, step, [buffer], sums| {
+                let step = cx.scalar_value(step)?;
+                let weights = cx.offset(self.scores, step, bytes);
+                threads.products(cx, [weights, buffer], sums)
+            })?;
+        if steps == 1 {
+            cx.barrier();
+        }
+        Ok(sums)
     }
 
     /// The values of a row before its first key.
     fn first_row(&self, cx: &mut KernelContext<'_>) -> Result<Row> {
         let initial = cx.fusion().body[self.plan.softmax.maximum].operands()[1];
         let maximum = cx.element(initial, &Position::scalar())?.real();
-        let ty = Type::scalar(self.scalar);
-        let (lowest, nothing) = (cx.float(ty, f64::NEG_INFINITY), cx.float(ty, 0.0));
-        Ok(Row { maximum, shift: lowest, sum: nothing })
+        let sum = cx.float(Type::scalar(self.scalar), 0.0);
+        Ok(Row { maximum, sum })
     }
 
     /// The number of the first logit of a row of the workgroup.
@@ -198,24 +217,18 @@ impl<'p, P: Products> Attention<'p, P> {
     }
 
     /// Passes a block of scores through the work on single scores, and stores it.
-    fn store_logits(
-        &self,
-        cx: &mut KernelContext<'_>,
-        tiling: &Tiling,
-        [first_row, first_column]: [&Index; 2],
-        block: &[&[ValueId]],
-    ) -> Result<()> {
+    fn store_logits(&self, cx: &mut KernelContext<'_>, tiling: &Tiling, block: &Block) -> Result<()> {
         let (hero, logits) = (self.plan.scores.hero, self.plan.softmax.logits);
         let (element_type, accumulator) = (cx.shape(hero)?.element_type, self.plan.scores.accumulator);
         let keys = self.plan.scores.view.extent(Role::Column);
-        let columns = block[0].len();
+        let columns = block.sums[0].len();
         let together = [4, 2].into_iter().find(|&k| k <= columns && keys % k as i64 == 0).unwrap_or(1);
         let lowest = cx.float(Type::scalar(self.scalar), f64::NEG_INFINITY);
-        let mut all = vec![Vec::with_capacity(block.len()); columns];
-        for (number, row) in block.iter().enumerate() {
-            let row_number = self.number(cx, tiling, &first_row.plus_constant(number as i64))?;
+        let mut all = vec![Vec::with_capacity(block.sums.len()); columns];
+        for (number, row) in block.sums.iter().enumerate() {
+            let row_number = self.number(cx, tiling, &block.row.plus_constant(number as i64))?;
             for (k, scores) in row.chunks(together).enumerate() {
-                let key = tiling.column.plus(first_column).plus_constant((k * together) as i64);
+                let key = tiling.column.plus(&block.column).plus_constant((k * together) as i64);
                 let is_key = cx.contains(&key, 0, keys)?;
                 let lanes = together as u32;
                 let key = team::within(cx, &key, keys, lanes)?;
@@ -242,7 +255,7 @@ impl<'p, P: Products> Attention<'p, P> {
             }
         }
         let size = self.scalar.byte_size() as i64;
-        let at = cx.scalar_value(&self.place(first_column, first_row))?;
+        let at = cx.scalar_value(&self.place(&block.column, &block.row))?;
         let first = cx.offset(self.scores, at, size);
         for (k, values) in all.iter().enumerate() {
             let pointer = cx.offset_bytes(first, k as i64 * self.column_bytes());
@@ -295,13 +308,18 @@ impl<'p, P: Products> Attention<'p, P> {
             maximum = largest.combine(cx, maximum, other)?;
         }
         let position = Position::Linear(self.number(cx, tiling, &row)?);
-        let provided = [(softmax.maximum, Element::Real(maximum))];
-        let shift = cx.with_provided(provided, |cx| cx.element(softmax.shift, &position))?.real();
+        // The values that follow from one maximum are discarded before the other.
+        let mut shift = |maximum| {
+            let provided = [(softmax.maximum, Element::Real(maximum))];
+            let shift = cx.scoped(|cx| cx.with_provided(provided, |cx| cx.element(softmax.shift, &position)));
+            shift.map(Element::real)
+        };
+        let (shift_before, shift) = (shift(before.maximum)?, shift(maximum)?);
         // Without a logit above negative infinity, all weights so far are 0.
         let (lowest, nothing) = (cx.float(ty, f64::NEG_INFINITY), cx.float(ty, 0.0));
         let is_lowest = cx.compare(Predicate::Equal, shift, lowest);
         let subtrahend = cx.select(is_lowest, nothing, shift);
-        let factor = self.exponential(cx, before.shift, subtrahend)?;
+        let factor = self.exponential(cx, shift_before, subtrahend)?;
         let mut weights = Vec::with_capacity(logits.len());
         for logit in logits {
             weights.push(self.exponential(cx, logit, subtrahend)?);
@@ -310,7 +328,7 @@ impl<'p, P: Products> Attention<'p, P> {
         let sum = cx.multiply_add(before.sum, factor, more);
         P::store_weights(cx, self.tiles[0], self.scores, [&row, &first_key], &weights)?;
         self.store_factor(cx, [&row, &part], factor)?;
-        Ok(Row { maximum, shift, sum })
+        Ok(Row { maximum, sum })
     }
 
     /// `exp(x - y)`.
@@ -375,11 +393,11 @@ impl<'p, P: Products> Attention<'p, P> {
     }
 
     /// Stores what the sums of each row are divided or multiplied by.
-    fn store_scale(&self, cx: &mut KernelContext<'_>, row: Row) -> Result<()> {
+    fn store_scale(&self, cx: &mut KernelContext<'_>, sum: ValueId) -> Result<()> {
         let softmax = &self.plan.softmax;
         let tiling = self.tiling(cx)?;
         let [number, part] = self.share(cx, &tiling.local)?;
-        let sums = self.exchanged(cx, &tiling.local, &number, row.sum)?;
+        let sums = self.exchanged(cx, &tiling.local, &number, sum)?;
         let sum = tree(cx, &sums, |cx, x, y| Ok(cx.add(x, y)))?;
         let initial = cx.fusion().body[softmax.sum].operands()[1];
         let initial = cx.element(initial, &Position::scalar())?.real();
@@ -395,7 +413,7 @@ impl<'p, P: Products> Attention<'p, P> {
 
 impl Row {
     fn to_vec(self) -> Vec<ValueId> {
-        vec![self.maximum, self.shift, self.sum]
+        vec![self.maximum, self.sum]
     }
 }
 

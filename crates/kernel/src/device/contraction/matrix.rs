@@ -9,7 +9,7 @@
 
 use super::operand::{along, along_block};
 use super::pipeline::{self, Stage};
-use super::tiles::{Tiling, vector};
+use super::tiles::{Block, Tiling, vector};
 use super::{Coordinates, Operand, Place, columns_together, finish, operands, tested_below, when_below};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
@@ -270,26 +270,20 @@ impl Threads {
         Ok(vec![nothing; self.row_tiles() * self.column_tiles()])
     }
 
-    /// Passes each row of four neighboring columns to `body`: its row and first column in the tile,
-    /// and its sums.
-    pub(super) fn for_each_block(
-        &self,
-        cx: &mut KernelContext<'_>,
-        sums: &[ValueId],
-        body: &mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, &[&[ValueId]]) -> Result<()>,
-    ) -> Result<()> {
+    /// Returns the blocks of sums, each of four neighboring columns of a row.
+    pub(super) fn blocks(&self, cx: &mut KernelContext<'_>, sums: &[ValueId]) -> Vec<Block> {
+        let mut blocks = Vec::new();
         for (number, sums) in sums.chunks(self.column_tiles()).enumerate() {
             for half in 0..2 {
                 let within = number as i64 * 16 + i64::from(half) * 8;
                 let row = self.row.plus(&self.group).plus_constant(within);
                 for (pair, sums) in sums.chunks(2).enumerate() {
                     let column = self.column.plus(&self.thread.times(4)).plus_constant(pair as i64 * 16);
-                    let values = of_half(cx, sums, half);
-                    body(cx, &row, &column, &[&values])?;
+                    blocks.push(Block { row: row.clone(), column, sums: vec![of_half(cx, sums, half)] });
                 }
             }
         }
-        Ok(())
+        blocks
     }
 
     /// Combines each sum with the factor of its row. The factors are in workgroup memory.

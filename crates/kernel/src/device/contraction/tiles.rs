@@ -222,6 +222,15 @@ impl Stage for Loads<'_> {
     }
 }
 
+/// Some of a thread's sums.
+pub(super) struct Block {
+    /// The first row and the first column in the tile.
+    pub(super) row: Index,
+    pub(super) column: Index,
+    /// The sums of neighboring columns, for each of some neighboring rows.
+    pub(super) sums: Vec<Vec<ValueId>>,
+}
+
 /// The rows and columns of a thread.
 pub(super) struct Threads {
     tile: GroupTile,
@@ -302,25 +311,23 @@ impl Threads {
         (self.tile.thread_rows * self.tile.thread_columns) as usize
     }
 
-    /// Passes each block of neighboring rows, with some neighboring columns each, to `body`: its
-    /// first row and column in the tile, and its sums by row.
-    pub(super) fn for_each_block(
-        &self,
-        cx: &mut KernelContext<'_>,
-        sums: &[ValueId],
-        body: &mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, &[&[ValueId]]) -> Result<()>,
-    ) -> Result<()> {
+    /// Returns the blocks of sums, each of neighboring rows and columns.
+    pub(super) fn blocks(&self, sums: &[ValueId]) -> Vec<Block> {
         let (lanes, across) = (self.lanes as usize, self.tile.thread_columns as usize);
+        let mut blocks = Vec::new();
         for (k, sums) in sums.chunks(lanes * across).enumerate() {
             let row = self.row.plus_constant(k as i64 * self.distance(Role::Row));
             for j in 0..across / lanes {
                 let column = self.column.plus_constant(j as i64 * self.distance(Role::Column));
-                let block: Vec<&[ValueId]> =
-                    sums.chunks(across).map(|row| &row[j * lanes..(j + 1) * lanes]).collect();
-                body(cx, &row, &column, &block)?;
+                let of_row = |row: &[ValueId]| row[j * lanes..(j + 1) * lanes].to_vec();
+                blocks.push(Block {
+                    row: row.clone(),
+                    column,
+                    sums: sums.chunks(across).map(of_row).collect(),
+                });
             }
         }
-        Ok(())
+        blocks
     }
 
     /// Combines each sum with the factor of its row. The factors are in workgroup memory.

@@ -183,5 +183,71 @@ fn columns_tile(scores: &GroupTile, width: i64, values: PrimitiveType, size: i64
     };
     tiles
         .filter(|tile| tile.columns >= width && is_even(tile))
-        .min_by_key(|tile| (tile.columns, tile.thread_rows.abs_diff(tile.thread_columns)))
+        .min_by_key(|tile| (tile.columns, tile.thread_rows.abs_diff(tile.thread_columns), -tile.thread_rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::DotDimensionNumbers;
+    use shape::ArrayShape;
+    use target::Target;
+
+    /// The chosen tiles for queries, keys, and values of some heads, or why separate kernels are
+    /// better.
+    fn chosen(ty: PrimitiveType, [heads, m, n, d]: [i64; 4], architecture: &str) -> String {
+        let target = match architecture {
+            "opencl" => Target::opencl(),
+            name => Target::cuda(name),
+        };
+        let gpu = target.expect("a target").gpu.expect("a GPU");
+        let array = |rows: i64, columns: i64| ArrayShape::new(ty, &[heads, rows, columns]);
+        let view = |lhs: ArrayShape, rhs: ArrayShape, rhs_k: usize| {
+            let numbers = DotDimensionNumbers {
+                lhs_batch_dims: vec![0],
+                rhs_batch_dims: vec![0],
+                lhs_contracting_dims: vec![2],
+                rhs_contracting_dims: vec![rhs_k],
+            };
+            ContractionView::of_dot(&lhs, &rhs, &numbers)
+        };
+        let views = [view(array(m, d), array(n, d), 2), view(array(m, n), array(n, d), 1)];
+        let accumulator = crate::contraction::tile::accumulator(ty);
+        let traffic = 4 * ty.byte_size() as i64;
+        let work = Work { views: [&views[0], &views[1]], types: [ty; 4], accumulator, traffic };
+        let Some((methods, pays)) = choose(&work, gpu, false) else { return "no tile".to_owned() };
+        let tiles = methods.map(|method| match method {
+            Method::Tiles(tile) => format!("{}x{}x{}", tile.rows, tile.columns, tile.depth),
+            Method::Matrix(tile) => format!("units {}x{}", tile.rows, tile.columns),
+            Method::Few(_) | Method::Direct => "other".to_owned(),
+        });
+        if pays { tiles.join(", ") } else { "separate".to_owned() }
+    }
+
+    #[test]
+    fn one_kernel_pays_if_it_saves_more_traffic_than_it_loses_workgroups() {
+        use PrimitiveType::{Bf16, F16, F32, F64};
+        let table = [
+            (F32, [16, 1024, 1024, 64], "sm_80", "64x64x16, 64x64x16"),
+            (F32, [16, 1024, 1024, 64], "sm_90a", "64x64x16, 64x64x16"),
+            (F16, [16, 1024, 1024, 64], "sm_80", "units 64x64, units 64x64"),
+            (F16, [16, 1024, 1024, 64], "sm_70", "64x64x16, 64x64x16"),
+            (Bf16, [16, 1024, 1024, 64], "sm_90a", "units 64x64, units 64x64"),
+            (Bf16, [64, 2048, 2048, 128], "sm_90a", "units 64x64, units 64x128"),
+            (F32, [16, 1024, 1024, 64], "opencl", "64x64x8, 64x64x8"),
+            (F32, [12, 128, 128, 64], "sm_80", "32x64x16, 32x64x16"),
+            (F32, [96, 197, 197, 64], "sm_80", "32x64x16, 32x64x16"),
+            (F32, [1, 4096, 4096, 64], "sm_80", "separate"),
+            (F32, [1, 64, 65536, 64], "sm_80", "separate"),
+            (F32, [16, 1024, 1024, 128], "sm_80", "separate"),
+            (F32, [16, 1024, 1024, 512], "sm_80", "no tile"),
+            (F64, [16, 1024, 1024, 64], "sm_80", "32x64x16, 32x64x16"),
+            (F32, [16, 1, 4096, 64], "sm_80", "separate"),
+            (F16, [16, 8, 4096, 128], "sm_80", "separate"),
+            (F16, [512, 8, 4096, 128], "sm_80", "units 32x64, units 32x128"),
+        ];
+        for (ty, extents, architecture, expected) in table {
+            assert_eq!(chosen(ty, extents, architecture), expected, "{ty} {extents:?} {architecture}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::super::operand::Operand;
 use super::super::pipeline::Stage;
-use super::super::tiles::{Tiling, vector};
+use super::super::tiles::{Block, Tiling, vector};
 use super::super::{matrix, tiles};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
@@ -58,14 +58,8 @@ pub(super) trait Products: Sized {
         op: BinaryOp,
     ) -> Result<Vec<ValueId>>;
 
-    /// Passes blocks of sums to `body`: their first row and column in the tile, and for each of
-    /// some neighboring rows the sums of neighboring columns.
-    fn for_each_block(
-        &self,
-        cx: &mut KernelContext<'_>,
-        sums: &[ValueId],
-        body: &mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, &[&[ValueId]]) -> Result<()>,
-    ) -> Result<()>;
+    /// Returns the sums as blocks.
+    fn blocks(&self, cx: &mut KernelContext<'_>, sums: &[ValueId]) -> Vec<Block>;
 
     /// Stores a thread's weights of a row, from a key on, as the left operand of the second
     /// product. `scores` is the tile of scores with its rows.
@@ -139,13 +133,8 @@ impl Products for tiles::Threads {
         self.with_factors(cx, sums, factors, op)
     }
 
-    fn for_each_block(
-        &self,
-        cx: &mut KernelContext<'_>,
-        sums: &[ValueId],
-        body: &mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, &[&[ValueId]]) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each_block(cx, sums, body)
+    fn blocks(&self, _: &mut KernelContext<'_>, sums: &[ValueId]) -> Vec<Block> {
+        self.blocks(sums)
     }
 
     /// The weights replace the scores.
@@ -224,13 +213,8 @@ impl Products for matrix::Threads {
         self.with_factors(cx, sums, factors, op)
     }
 
-    fn for_each_block(
-        &self,
-        cx: &mut KernelContext<'_>,
-        sums: &[ValueId],
-        body: &mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, &[&[ValueId]]) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each_block(cx, sums, body)
+    fn blocks(&self, cx: &mut KernelContext<'_>, sums: &[ValueId]) -> Vec<Block> {
+        self.blocks(cx, sums)
     }
 
     /// The weights are narrower than the scores that they replace. All threads have read theirs.
