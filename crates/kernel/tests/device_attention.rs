@@ -163,7 +163,9 @@ ENTRY main {{
   lows = {single}{scores} broadcast(low), dimensions={{}}
   x = {single}{scores} select(seen, scaled, lows)
   m = {single}{rows} reduce(x, low), dimensions={{4}}, to_apply=most
-  mb = {single}{scores} broadcast(m), dimensions={{0,1,2,3}}
+  lowest = {single}{rows} broadcast(low), dimensions={{}}
+  shift = {single}{rows} maximum(lowest, m)
+  mb = {single}{scores} broadcast(shift), dimensions={{0,1,2,3}}
   c = {single}{scores} subtract(x, mb)
   e = {single}{scores} exponential(c)
   zero = {single}[] constant(0)

@@ -208,14 +208,14 @@ fn is_of_rows(fusion: &Fusion<'_>, id: InstructionId, reduction: InstructionId, 
         let is_as_expected = match fusion.body[id].op() {
             Op::Constant { literal } => literal.is_splat(),
             Op::Broadcast { dimensions } => {
-                let operand = array(fusion, fusion.body[id].operands()[0]);
-                operand.is_some_and(|operand| {
+                array(fusion, fusion.body[id].operands()[0]).is_some_and(|operand| {
                     let sizes = operand.sizes();
-                    let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
-                    let to: Vec<usize> = wide.iter().map(|&d| dimensions[d]).collect();
-                    let is_in_order = to.is_sorted() && !to.iter().any(|d| reduced.contains(d));
-                    let keeps_rows =
-                        operand.element_count() == rows && is_in_order && shape.sizes() == whole.sizes();
+                    let to = (0..sizes.len()).filter(|&d| sizes[d] != 1).map(|d| dimensions[d]);
+                    let to: Vec<usize> = to.collect();
+                    let is_whole = shape.sizes() == whole.sizes() && !to.iter().any(|d| reduced.contains(d));
+                    let keeps_rows = operand.element_count() == rows
+                        && to.is_sorted()
+                        && (is_whole || shape.element_count() == rows);
                     operand.rank() == 0 || keeps_rows
                 })
             }
