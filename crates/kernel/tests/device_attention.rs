@@ -1,7 +1,7 @@
 //! Attention of a device as one kernel, run by the simulator and compared with the evaluator, which
 //! computes the module before the passes in double precision.
 
-use crate::attention::{Bias, Form, PLAIN, Sizes, bias, fused, module, sizes};
+use crate::attention::{Bias, Form, Judge, PLAIN, Sizes, bias, fused, module, sizes};
 use crate::device_contractions::{assembly, check_registers, has_assembler};
 use crate::harness::{Loaded, Numbers, Values, random, targets};
 use crate::simulator::{self, Blocks};
@@ -38,6 +38,10 @@ fn largest_error(have: &Literal, want: &Literal) -> f64 {
 /// Runs attention as one kernel on a device. Its error is at most twice that of a processor, or
 /// `least` more. `exact` is the same computation in double precision. Returns the kernel's plan.
 fn check(module: &Module, exact: &Module, name: &str, least: f64) -> String {
+    check_with(module, exact, name, least, &plan::Options::default())
+}
+
+fn check_with(module: &Module, exact: &Module, name: &str, least: f64, options: &plan::Options) -> String {
     let target = device(name);
     let fused = fused(module, Box::new(|_, _, _| true));
     let entry = fused.entry_computation();
@@ -50,7 +54,8 @@ fn check(module: &Module, exact: &Module, name: &str, least: f64) -> String {
     }
     let doubles: Vec<Literal> = arguments.iter().map(|a| converted(a, PrimitiveType::F64)).collect();
     let want = evaluator::evaluate(exact, &doubles).unwrap_or_else(|e| panic!("{e}"));
-    let plan = plan::plan(&fused, &target).unwrap_or_else(|e| panic!("{e}\n{}", fused.to_text()));
+    let plan =
+        plan::plan_with(&fused, &target, options).unwrap_or_else(|e| panic!("{e}\n{}", fused.to_text()));
     let described = plan.to_text(&fused);
     let plans: Vec<_> = plan.computations.values().flat_map(|c| c.instructions.values()).collect();
     let kernels = plans.iter().filter(|plan| !plan.strategy.has_no_kernel()).count();
@@ -194,6 +199,17 @@ fn groups_of_heads_and_matrix_units() {
 }
 
 #[test]
+fn single_precision_may_be_rounded_to_tf32() {
+    let options = plan::Options { allow_tf32: true, ..plan::Options::default() };
+    for extents in [[1, 2, 1, 37, 70, 24], [1, 1, 3, 24, 130, 64]] {
+        let exact = grouped("f64", extents);
+        // Rounding errors of 2^-11 of each factor.
+        let plan = check_with(&grouped("f32", extents), &exact, "sm_80", 2e-2, &options);
+        assert!(plan.contains("matrix units"), "{plan}");
+    }
+}
+
+#[test]
 fn narrow_softmax() {
     for ty in ["f16", "bf16"] {
         for bias in [None, Some(Bias::Pairs)] {
@@ -219,5 +235,28 @@ fn sums_stay_in_registers() {
                 check_registers("attention", &code, &[architecture], &text);
             }
         }
+    }
+}
+
+#[test]
+fn other_functions_of_rows_are_separate_kernels() {
+    let text = grouped("f32", [1, 2, 1, 16, 40, 8]).to_text();
+    let cases = [
+        ("maximum(lowest, m)", "maximum(m, lowest)", true),
+        // Shifts that are smaller than the largest score would overflow when sums are scaled.
+        ("maximum(lowest, m)", "minimum(lowest, m)", false),
+        ("divide(e, sb)", "subtract(e, sb)", false),
+        ("exponential(c)", "tanh(c)", false),
+    ];
+    for (from, to, is_attention) in cases {
+        assert!(text.contains(from), "{text}");
+        let module = hlo::parse(&text.replace(from, to)).expect("a module");
+        let judge: Judge = Box::new(|module, computation, id| {
+            plan::attention_pays(module, computation, id, &[device("sm_80")], &plan::Options::default())
+        });
+        let fused = fused(&module, judge);
+        let plan = plan::plan(&fused, &device("sm_80")).unwrap_or_else(|e| panic!("{e}"));
+        let described = plan.to_text(&fused);
+        assert_eq!(described.contains(": attention"), is_attention, "{to}: {described}");
     }
 }

@@ -193,7 +193,7 @@ impl Stage for Loads<'_> {
 
 /// Rounds `F32`s to the 10 bits of fraction of TF32, with ties away from zero. NaNs stay as they
 /// are.
-fn rounded(cx: &mut KernelContext<'_>, value: ValueId) -> ValueId {
+pub(super) fn rounded(cx: &mut KernelContext<'_>, value: ValueId) -> ValueId {
     const DROPPED: i64 = (1 << 13) - 1;
     let ty = cx.ty(value).with_scalar(ScalarType::I32);
     let bits = cx.bitcast(value, ty);

@@ -79,7 +79,7 @@ pub(super) fn choose(work: &Work<'_>, gpu: Gpu, allow_tf32: bool) -> Option<([Me
     let [batch, m, n] = [Role::Batch, Role::Row, Role::Column].map(|role| scores.extent(role));
     let size = accumulator.byte_size() as i64;
     let width = second.extent(Role::Column);
-    let best = candidates(work.types, accumulator, width, gpu)
+    let best = candidates(work.types, accumulator, width, gpu, allow_tf32)
         .into_iter()
         .map(|candidate| (cycles(&candidate, scores, gpu), candidate))
         .min_by_key(|(cycles, _)| *cycles)?;
@@ -123,11 +123,16 @@ fn candidates(
     accumulator: PrimitiveType,
     width: i64,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let is_narrow = matches!(queries, PrimitiveType::F16 | PrimitiveType::Bf16)
-        && [keys, values, weights].iter().all(|&ty| ty == queries);
-    if gpu.has_matrix_units && is_narrow && accumulator == PrimitiveType::F32 {
+    let has_units = match queries {
+        PrimitiveType::F16 | PrimitiveType::Bf16 => true,
+        PrimitiveType::F32 => allow_tf32,
+        _ => false,
+    };
+    let is_same = [keys, values, weights].iter().all(|&ty| ty == queries);
+    if gpu.has_matrix_units && has_units && is_same && accumulator == PrimitiveType::F32 {
         for (rows, keys, efficiency) in MATRIX_TILES {
             let columns = div_ceil(width, 32) * 32;
             let first = MatrixTile { rows, columns: keys, element_type: queries };
@@ -137,7 +142,7 @@ fn candidates(
                 threads: MatrixTile::THREADS.into(),
                 sums: rows * (keys + columns) / i64::from(MatrixTile::THREADS),
                 workgroup_bytes: super::workgroup_bytes(&Method::Matrix(first), &Method::Matrix(second), 4),
-                rate: MATRIX_RATE * efficiency / 100,
+                rate: MATRIX_RATE * 2 / queries.byte_size() as i64 * efficiency / 100,
                 methods: [Method::Matrix(first), Method::Matrix(second)],
             });
         }

@@ -14,7 +14,8 @@ pub struct OnlineSoftmax {
     pub logits: InstructionId,
     /// The reduction to the largest logit of each row.
     pub maximum: InstructionId,
-    /// A function of the row's largest logit.
+    /// The row's largest logit, or a constant if that is larger. Differences are therefore never
+    /// positive, and neither are those of the shifts before and after more logits.
     pub shift: InstructionId,
     /// The exponential of the difference.
     pub exponential: InstructionId,
@@ -86,8 +87,10 @@ impl OnlineSoftmax {
             }
         }
         dependents.contains(&self.logits)
+            && body[self.weights].users().len() == 1
             && array(fusion, scores).is_some_and(|shape| shape.element_count() == whole.element_count())
             && is_of_rows(fusion, self.shift, self.maximum, whole)
+            && is_at_least(fusion, self.shift, self.maximum)
             && is_of_rows(fusion, self.scale, self.sum, whole)
             && columns(fusion, self.maximum) == columns(fusion, self.sum)
             && columns(fusion, self.maximum).is_some()
@@ -188,6 +191,27 @@ fn columns(fusion: &Fusion<'_>, reduction: InstructionId) -> Option<i64> {
     let is_last = wide().map(|d| dimensions.contains(&d)).is_sorted();
     let init = array(fusion, fusion.body[reduction].operands()[1])?;
     (is_last && init.rank() == 0).then(|| dimensions.iter().map(|&d| sizes[d]).product())
+}
+
+/// True if a function of rows is that of the reduction, or a constant where that is larger.
+fn is_at_least(fusion: &Fusion<'_>, mut id: InstructionId, reduction: InstructionId) -> bool {
+    let is_constant = |mut id: InstructionId| {
+        while is_move(fusion.body[id].op()) {
+            id = fusion.body[id].operands()[0];
+        }
+        matches!(fusion.body[id].op(), Op::Constant { .. })
+    };
+    while id != reduction {
+        let operands = fusion.body[id].operands();
+        id = match fusion.body[id].op() {
+            Op::Maximum {} if is_constant(operands[0]) => operands[1],
+            Op::Maximum {} if is_constant(operands[1]) => operands[0],
+            Op::Convert {} if widened(fusion, id) != id => widened(fusion, id),
+            op if is_move(op) => operands[0],
+            _ => return false,
+        };
+    }
+    true
 }
 
 /// True if an instruction's elements are functions of the reduced row that they are in.

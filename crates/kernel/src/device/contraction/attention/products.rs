@@ -226,17 +226,21 @@ impl Products for matrix::Threads {
         weights: &[ValueId],
     ) -> Result<()> {
         let size = tile.element_type.byte_size() as i64;
+        let (together, step_bytes) = (16 / size, tile.rows * MatrixTile::ROW_BYTES);
         let (step, within) = cx.div_rem(key, tile.depth())?;
-        let buffer = step.times(tile.rows * MatrixTile::ROW_BYTES);
-        let at = buffer.plus(&row.times(MatrixTile::ROW_BYTES)).plus(&within.times(size));
+        let at = step.times(step_bytes).plus(&row.times(MatrixTile::ROW_BYTES)).plus(&within.times(size));
         let at = cx.scalar_value(&at)?;
         let first = cx.offset(scores, at, 1);
-        for (k, weights) in weights.chunks(8).enumerate() {
+        for (k, weights) in weights.chunks(together as usize).enumerate() {
             let values = vector(cx, weights);
-            let bits = narrowed(cx, tile.element_type, values);
-            let bytes = size * weights.len() as i64;
-            let pointer = cx.offset_bytes(first, k as i64 * bytes);
-            cx.store(bits, pointer, bytes as u32);
+            let bits = match tile.element_type {
+                PrimitiveType::F32 => matrix::rounded(cx, values),
+                narrow => narrowed(cx, narrow, values),
+            };
+            // The thread's first key is the first of a step, or all its keys are in one.
+            let (steps, within) = (k as i64 * together / tile.depth(), k as i64 * together % tile.depth());
+            let pointer = cx.offset_bytes(first, steps * step_bytes + within * size);
+            cx.store(bits, pointer, (size * weights.len() as i64) as u32);
         }
         Ok(())
     }
@@ -253,7 +257,7 @@ impl Products for matrix::Threads {
 }
 
 /// Rounds numbers from 0 to 1 to `f16` or `bf16`. NaNs become arbitrary numbers; the sum of such a
-/// row, by which its elements are divided, is NaN as well.
+/// row, with which its elements are scaled, is NaN as well.
 fn narrowed(cx: &mut KernelContext<'_>, element_type: PrimitiveType, values: ValueId) -> ValueId {
     let ty = cx.ty(values);
     let (values, dropped) = if element_type == PrimitiveType::Bf16 {
