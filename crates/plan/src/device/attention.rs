@@ -30,6 +30,9 @@ use target::Gpu;
 pub struct DeviceAttentionPlan {
     /// The product of queries and keys. A tile of it is in workgroup memory.
     pub scores: ContractionPlan,
+    /// Steps of the first product for which the queries are kept in workgroup memory: all, or 0 if
+    /// each tile of keys loads them again.
+    pub kept_steps: i64,
     /// The work on the scores.
     pub softmax: OnlineSoftmax,
     /// The product of weights and values. All columns are in one tile.
@@ -70,25 +73,28 @@ fn tile_of(method: &Method) -> [i64; 2] {
     }
 }
 
-/// Bytes of workgroup memory: buffers that both products use in turns, the tile of scores, and for
-/// each row a factor and what its threads exchange.
-fn workgroup_bytes(scores: &Method, values: &Method, element: i64) -> i64 {
-    match (scores, values) {
-        (Method::Tiles(scores), Method::Tiles(values)) => {
-            let stages =
-                scores.workgroup_bytes(element).max(2 * values.buffer_bytes(values.columns, element));
-            stages
-                + scores_bytes([scores.rows, scores.columns], element)
-                + (scores.rows + i64::from(scores.threads())) * element
-        }
-        (Method::Matrix(scores), Method::Matrix(values)) => {
-            let stages = scores.workgroup_bytes().max(2 * MatrixTile::ROW_BYTES * values.columns);
-            stages
-                + scores_bytes([scores.rows, scores.columns], element)
-                + (scores.rows + i64::from(MatrixTile::THREADS)) * element
-        }
-        _ => 0,
+/// Summands of a step of a product.
+fn depth_of(method: &Method) -> i64 {
+    match method {
+        Method::Tiles(tile) => tile.depth,
+        Method::Matrix(tile) => tile.depth(),
+        Method::Few(_) | Method::Direct => 1,
     }
+}
+
+/// Bytes of workgroup memory: buffers that both products use in turns, queries that are kept, the
+/// tile of scores, and for each row a factor and what its threads exchange.
+fn workgroup_bytes([scores, values]: [&Method; 2], threads: i64, element: i64, kept_steps: i64) -> i64 {
+    let [rows, keys] = tile_of(scores);
+    let [_, columns] = tile_of(values);
+    let buffer = |extent: i64| match scores {
+        Method::Tiles(tile) => tile.buffer_bytes(extent, element),
+        _ => MatrixTile::ROW_BYTES * extent,
+    };
+    let staged_rows = if kept_steps > 0 { 0 } else { 2 * buffer(rows) };
+    let stages = (staged_rows + 2 * buffer(keys)).max(2 * buffer(columns));
+    let queries = kept_steps * buffer(rows);
+    stages + queries + scores_bytes([rows, keys], element) + (rows + threads) * element
 }
 
 /// Bytes of a tile of scores in workgroup memory. Its keys are rows.
@@ -174,13 +180,15 @@ fn choose(
         accumulator: scores.accumulator,
         traffic: softmax.traffic(fusion),
     };
-    let Some(([first, second], pays)) = cost::choose(&work, gpu, allow_tf32) else { return Ok(None) };
+    let Some(choice) = cost::choose(&work, gpu, allow_tf32) else { return Ok(None) };
+    let [first, second] = choice.methods;
     let plan = DeviceAttentionPlan {
         scores: ContractionPlan { method: first, ..scores },
+        kept_steps: choice.kept_steps,
         softmax,
         values: ContractionPlan { method: second, ..values },
     };
-    Ok(Some((plan, pays)))
+    Ok(Some((plan, choice.pays)))
 }
 
 /// Types of queries, keys, weights, and values.
@@ -224,7 +232,8 @@ impl fmt::Display for DeviceAttentionPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rows, keys] = self.tile();
         let groups = self.grid().groups;
-        write!(f, "attention, {rows} rows and tiles of {keys} keys in {groups} workgroups; ")?;
+        let kept = if self.kept_steps > 0 { "kept" } else { "loaded again" };
+        write!(f, "attention, {rows} rows, {kept}, and tiles of {keys} keys in {groups} workgroups; ")?;
         write!(f, "{}; {}", self.scores, self.values)
     }
 }

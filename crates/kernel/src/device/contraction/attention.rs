@@ -17,8 +17,6 @@ use crate::contraction::tile::scalar_type;
 use crate::device::team;
 use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
-use crate::reduction::reduce::operation::Operation;
-use hlo::{InstructionId, Op};
 use nest::{BinaryOp, Predicate, ScalarType, Type, ValueId};
 use plan::{DeviceAttentionPlan, GroupTile, Method, Role};
 use products::Products;
@@ -47,6 +45,8 @@ struct Attention<'p, P: Products> {
     scalar: ScalarType,
     /// Buffers of operands.
     stages: ValueId,
+    /// The queries of all steps, if they are kept.
+    queries: Option<ValueId>,
     /// The tile of scores, later weights.
     scores: ValueId,
     /// A factor for each row.
@@ -71,7 +71,9 @@ impl<'p, P: Products> Attention<'p, P> {
         let size = scalar.byte_size() as i64;
         let bytes = |tile, extent| 2 * P::buffer(tile, extent, size).1;
         let width = plan.width();
-        let stages = (bytes(tiles[0], rows) + bytes(tiles[0], keys)).max(bytes(tiles[1], width));
+        let staged_rows = if plan.kept_steps > 0 { 0 } else { bytes(tiles[0], rows) };
+        let stages = (staged_rows + bytes(tiles[0], keys)).max(bytes(tiles[1], width));
+        let kept = plan.kept_steps * P::buffer(tiles[0], rows, size).1;
         let this = Self {
             plan,
             tiles,
@@ -79,6 +81,7 @@ impl<'p, P: Products> Attention<'p, P> {
             keys,
             scalar,
             stages: cx.workgroup_memory(stages as u64, 16),
+            queries: (kept > 0).then(|| cx.workgroup_memory(kept as u64, 16)),
             scores: cx.workgroup_memory((keys * (rows + GroupTile::PADDING) * size) as u64, 16),
             factors: cx.workgroup_memory((rows * size) as u64, 16),
             exchange: cx.workgroup_memory((i64::from(plan.threads()) * size) as u64, 16),
@@ -107,6 +110,9 @@ impl<'p, P: Products> Attention<'p, P> {
         let plan = self.plan;
         let count = plan.scores.view.extent(Role::Column);
         let tiles = (count + self.keys - 1) / self.keys;
+        if let Some(memory) = self.queries {
+            self.keep_queries(cx, memory)?;
+        }
         let mut carried = self.first_row(cx)?.to_vec();
         let (threads, _) = self.threads(cx, 1)?;
         carried.extend(threads.initial(cx, &plan.values)?);
@@ -159,18 +165,44 @@ impl<'p, P: Products> Attention<'p, P> {
         P::loads(cx, plan, self.tiles[product], tiling, (operand, role), shared)
     }
 
+    /// Stores the queries of all steps. The barrier that follows the first keys makes them visible.
+    fn keep_queries(&self, cx: &mut KernelContext<'_>, memory: ValueId) -> Result<()> {
+        let tiling = self.tiling(cx)?;
+        let queries = self.loads(cx, 0, Role::Row, &tiling, memory)?;
+        let (depth, bytes) = self.step(0);
+        cx.for_range(0, self.plan.kept_steps, 1, |cx, step| {
+            let values = queries.load(cx, &step.times(depth))?;
+            let step = cx.scalar_value(&step)?;
+            let buffer = cx.offset(memory, step, bytes);
+            queries.store(cx, buffer, &values)
+        })
+    }
+
+    /// Summands of a step of a product, and bytes of a buffer with them for all rows.
+    fn step(&self, product: usize) -> (i64, i64) {
+        P::buffer(self.tiles[product], self.rows, self.scalar.byte_size() as i64)
+    }
+
     /// Returns the thread's scores for a tile of keys.
     fn products_with_keys(&self, cx: &mut KernelContext<'_>, first_key: &Index) -> Result<Vec<ValueId>> {
         let (threads, tiling) = self.threads(cx, 0)?;
         let tiling = Tiling { column: first_key.clone(), ..tiling };
-        let queries = self.loads(cx, 0, Role::Row, &tiling, self.stages)?;
-        let after_rows = cx.offset_bytes(self.stages, queries.bytes() * 2);
-        let keys = self.loads(cx, 0, Role::Column, &tiling, after_rows)?;
         let initial = threads.initial(cx, &self.plan.scores)?;
-        let (depth, _) = P::buffer(self.tiles[0], self.rows, 1);
+        let (depth, bytes) = self.step(0);
         let steps = (self.plan.scores.view.extent(Role::Summand) + depth - 1) / depth;
-        let first = Index::default();
-        pipeline::sums(cx, [&queries, &keys], &first, [steps, depth], &initial, |cx, _, buffers, sums| {
+        let (first, steps) = (Index::default(), [steps, depth]);
+        if let Some(queries) = self.queries {
+            let keys = self.loads(cx, 0, Role::Column, &tiling, self.stages)?;
+            return pipeline::sums(cx, [&keys], &first, steps, &initial, |cx, step, [buffer], sums| {
+                let step = cx.scalar_value(step)?;
+                let rows = cx.offset(queries, step, bytes);
+                threads.products(cx, [rows, buffer], sums)
+            });
+        }
+        let queries = self.loads(cx, 0, Role::Row, &tiling, self.stages)?;
+        let after_rows = cx.offset_bytes(self.stages, bytes * 2);
+        let keys = self.loads(cx, 0, Role::Column, &tiling, after_rows)?;
+        pipeline::sums(cx, [&queries, &keys], &first, steps, &initial, |cx, _, buffers, sums| {
             threads.products(cx, buffers, sums)
         })
     }
@@ -185,7 +217,7 @@ impl<'p, P: Products> Attention<'p, P> {
         let (threads, tiling) = self.threads(cx, 1)?;
         let sums = threads.with_factors(cx, sums, self.factors, BinaryOp::Multiply)?;
         let values = self.loads(cx, 1, Role::Column, &tiling, self.stages)?;
-        let (depth, bytes) = P::buffer(self.tiles[1], self.rows, self.scalar.byte_size() as i64);
+        let (depth, bytes) = self.step(1);
         let steps = self.keys / depth;
         let sums =
             pipeline::sums(cx, [&values], first_key, [steps, depth], &sums, |cx, step, [buffer], sums| {
@@ -301,11 +333,10 @@ impl<'p, P: Products> Attention<'p, P> {
                 cx.load(ty, pointer, size as u32)
             })
             .collect();
-        let largest = self.operation(cx, softmax.maximum)?;
-        let own = tree(cx, &logits, |cx, x, y| largest.combine(cx, x, y))?;
+        let own = tree(cx, &logits, larger)?;
         let mut maximum = before.maximum;
         for other in self.exchanged(cx, &tiling.local, &row, own)? {
-            maximum = largest.combine(cx, maximum, other)?;
+            maximum = larger(cx, maximum, other);
         }
         let position = Position::Linear(self.number(cx, tiling, &row)?);
         // The values that follow from one maximum are discarded before the other.
@@ -324,7 +355,7 @@ impl<'p, P: Products> Attention<'p, P> {
         for logit in logits {
             weights.push(self.exponential(cx, logit, subtrahend)?);
         }
-        let more = tree(cx, &weights, |cx, x, y| Ok(cx.add(x, y)))?;
+        let more = tree(cx, &weights, |cx, x, y| cx.add(x, y))?;
         let sum = cx.multiply_add(before.sum, factor, more);
         P::store_weights(cx, self.tiles[0], self.scores, [&row, &first_key], &weights)?;
         self.store_factor(cx, [&row, &part], factor)?;
@@ -337,14 +368,6 @@ impl<'p, P: Products> Attention<'p, P> {
         let ty = self.plan.scores.accumulator;
         let difference = cx.sub(x, y);
         cx.compute(op, &[ty], ty, &[Element::Real(difference)]).map(Element::real)
-    }
-
-    /// The operation of a reduction.
-    fn operation<'a>(&self, cx: &KernelContext<'a>, reduction: InstructionId) -> Result<Operation<'a>> {
-        let Op::Reduce { to_apply, .. } = cx.fusion().body[reduction].op() else {
-            return Err(Error::internal("expected a reduction in a softmax"));
-        };
-        Ok(Operation::of(cx, *to_apply, cx.shape(reduction)?.element_type))
     }
 
     /// Returns the values of all threads that share a row, in order.
@@ -398,7 +421,7 @@ impl<'p, P: Products> Attention<'p, P> {
         let tiling = self.tiling(cx)?;
         let [number, part] = self.share(cx, &tiling.local)?;
         let sums = self.exchanged(cx, &tiling.local, &number, sum)?;
-        let sum = tree(cx, &sums, |cx, x, y| Ok(cx.add(x, y)))?;
+        let sum = tree(cx, &sums, |cx, x, y| cx.add(x, y))?;
         let initial = cx.fusion().body[softmax.sum].operands()[1];
         let initial = cx.element(initial, &Position::scalar())?.real();
         let sum = cx.add(initial, sum);
@@ -417,18 +440,24 @@ impl Row {
     }
 }
 
+/// The larger one of two numbers, or any of them if one is NaN: weights of NaNs are NaNs.
+fn larger(cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> ValueId {
+    let is_larger = cx.compare(Predicate::Greater, x, y);
+    cx.select(is_larger, x, y)
+}
+
 /// Combines values pairwise, in order.
 fn tree(
     cx: &mut KernelContext<'_>,
     values: &[ValueId],
-    mut combine: impl FnMut(&mut KernelContext<'_>, ValueId, ValueId) -> Result<ValueId>,
+    combine: impl Fn(&mut KernelContext<'_>, ValueId, ValueId) -> ValueId,
 ) -> Result<ValueId> {
     let mut values = values.to_vec();
     while values.len() > 1 {
         let mut halved = Vec::with_capacity(values.len().div_ceil(2));
         for pair in values.chunks(2) {
             halved.push(match *pair {
-                [x, y] => combine(cx, x, y)?,
+                [x, y] => combine(cx, x, y),
                 _ => pair[0],
             });
         }

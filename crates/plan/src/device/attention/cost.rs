@@ -33,7 +33,7 @@ const SHARED_BYTES: i64 = 160 << 10;
 /// Tiles of scores: rows, keys, summands in workgroup memory, rows and keys of a thread, and how
 /// much of the multiply-adds' rate a full multiprocessor reaches with them, in percent.
 const TILES: [(GroupTile, i64); 5] = [
-    (tile(64, 64, 16, 8, 4), 75),
+    (tile(64, 64, 16, 4, 8), 75),
     (tile(64, 64, 8, 8, 4), 70),
     (tile(32, 64, 16, 4, 4), 55),
     (tile(32, 64, 8, 4, 4), 50),
@@ -47,9 +47,19 @@ const fn tile(rows: i64, columns: i64, depth: i64, thread_rows: i64, thread_colu
     GroupTile { rows, columns, depth, thread_rows, thread_columns }
 }
 
+/// The form of one kernel.
+pub(super) struct Choice {
+    /// Methods of the two products.
+    pub(super) methods: [Method; 2],
+    pub(super) kept_steps: i64,
+    /// True if separate kernels are slower.
+    pub(super) pays: bool,
+}
+
 /// Methods of the two products.
 struct Candidate {
     methods: [Method; 2],
+    kept_steps: i64,
     /// Rows, keys, and columns of the tiles.
     extents: [i64; 3],
     threads: i64,
@@ -71,15 +81,14 @@ pub(super) struct Work<'a> {
     pub(super) traffic: i64,
 }
 
-/// Returns the methods of both products, and true if separate kernels are slower. `None` if the
-/// device cannot hold the tiles.
-pub(super) fn choose(work: &Work<'_>, gpu: Gpu, allow_tf32: bool) -> Option<([Method; 2], bool)> {
+/// Returns the form with the fewest cycles. `None` if the device cannot hold the tiles.
+pub(super) fn choose(work: &Work<'_>, gpu: Gpu, allow_tf32: bool) -> Option<Choice> {
     let (accumulator, [queries, keys, weights, values]) = (work.accumulator, work.types);
     let [scores, second] = work.views;
     let [batch, m, n] = [Role::Batch, Role::Row, Role::Column].map(|role| scores.extent(role));
     let size = accumulator.byte_size() as i64;
     let width = second.extent(Role::Column);
-    let best = candidates(work.types, accumulator, width, gpu, allow_tf32)
+    let best = candidates(work.types, accumulator, [scores.extent(Role::Summand), width], gpu, allow_tf32)
         .into_iter()
         .map(|candidate| (cycles(&candidate, scores, gpu), candidate))
         .min_by_key(|(cycles, _)| *cycles)?;
@@ -92,7 +101,8 @@ pub(super) fn choose(work: &Work<'_>, gpu: Gpu, allow_tf32: bool) -> Option<([Me
     let walks = elements.saturating_mul(SOFTMAX) / (RATE * 4 / size.max(4) * i64::from(gpu.processors));
     let moved = elements.saturating_mul(work.traffic) / BYTES;
     let separate = separate.saturating_add(walks).saturating_add(moved).saturating_add(2 * KERNEL);
-    Some((candidate.methods, m >= LEAST_ROWS && fused < separate))
+    let Candidate { methods, kept_steps, .. } = candidate;
+    Some(Choice { methods, kept_steps, pays: m >= LEAST_ROWS && fused < separate })
 }
 
 /// Estimates the cycles of the kernel.
@@ -121,11 +131,11 @@ fn cycles(candidate: &Candidate, scores: &ContractionView, gpu: Gpu) -> i64 {
 fn candidates(
     [queries, keys, weights, values]: [PrimitiveType; 4],
     accumulator: PrimitiveType,
-    width: i64,
+    [summands, width]: [i64; 2],
     gpu: Gpu,
     allow_tf32: bool,
 ) -> Vec<Candidate> {
-    let mut all = Vec::new();
+    let (mut all, size) = (Vec::new(), accumulator.byte_size() as i64);
     let has_units = match queries {
         PrimitiveType::F16 | PrimitiveType::Bf16 => true,
         PrimitiveType::F32 => allow_tf32,
@@ -141,13 +151,13 @@ fn candidates(
                 extents: [rows, keys, columns],
                 threads: MatrixTile::THREADS.into(),
                 sums: rows * (keys + columns) / i64::from(MatrixTile::THREADS),
-                workgroup_bytes: super::workgroup_bytes(&Method::Matrix(first), &Method::Matrix(second), 4),
+                kept_steps: 0,
+                workgroup_bytes: 0,
                 rate: MATRIX_RATE * 2 / queries.byte_size() as i64 * efficiency / 100,
                 methods: [Method::Matrix(first), Method::Matrix(second)],
             });
         }
     }
-    let size = accumulator.byte_size() as i64;
     for (first, efficiency) in TILES {
         let Some(second) = columns_tile(&first, width, values, size) else { continue };
         let sums = first.thread_rows
@@ -156,13 +166,22 @@ fn candidates(
             extents: [first.rows, first.columns, second.columns],
             threads: first.threads().into(),
             sums: sums * size / 4,
-            workgroup_bytes: super::workgroup_bytes(&Method::Tiles(first), &Method::Tiles(second), size),
+            kept_steps: 0,
+            workgroup_bytes: 0,
             rate: RATE * 4 / size.max(4) * efficiency / 100,
             methods: [Method::Tiles(first), Method::Tiles(second)],
         });
     }
-    all.retain(|candidate| {
-        candidate.workgroup_bytes <= gpu.workgroup_bytes as i64 && candidate.sums <= MOST_SUMS
+    all.retain_mut(|candidate| {
+        let [first, second] = &candidate.methods;
+        let steps = div_ceil(summands, super::depth_of(first));
+        // Queries are kept if they fit.
+        [steps, 0].into_iter().any(|kept| {
+            candidate.kept_steps = kept;
+            candidate.workgroup_bytes =
+                super::workgroup_bytes([first, second], candidate.threads, size, kept);
+            candidate.workgroup_bytes <= gpu.workgroup_bytes as i64
+        }) && candidate.sums <= MOST_SUMS
     });
     all
 }
@@ -220,13 +239,13 @@ mod tests {
         let accumulator = crate::contraction::tile::accumulator(ty);
         let traffic = 4 * ty.byte_size() as i64;
         let work = Work { views: [&views[0], &views[1]], types: [ty; 4], accumulator, traffic };
-        let Some((methods, pays)) = choose(&work, gpu, false) else { return "no tile".to_owned() };
-        let tiles = methods.map(|method| match method {
+        let Some(choice) = choose(&work, gpu, false) else { return "no tile".to_owned() };
+        let tiles = choice.methods.map(|method| match method {
             Method::Tiles(tile) => format!("{}x{}x{}", tile.rows, tile.columns, tile.depth),
             Method::Matrix(tile) => format!("units {}x{}", tile.rows, tile.columns),
             Method::Few(_) | Method::Direct => "other".to_owned(),
         });
-        if pays { tiles.join(", ") } else { "separate".to_owned() }
+        if choice.pays { tiles.join(", ") } else { "separate".to_owned() }
     }
 
     #[test]
@@ -244,7 +263,7 @@ mod tests {
             (F32, [96, 197, 197, 64], "sm_80", "32x64x16, 32x64x16"),
             (F32, [1, 4096, 4096, 64], "sm_80", "separate"),
             (F32, [1, 64, 65536, 64], "sm_80", "separate"),
-            (F32, [16, 1024, 1024, 128], "sm_80", "separate"),
+            (F32, [16, 1024, 1024, 128], "sm_80", "32x64x16, 32x128x16"),
             (F32, [16, 1024, 1024, 512], "sm_80", "no tile"),
             (F64, [16, 1024, 1024, 64], "sm_80", "32x64x16, 32x64x16"),
             (F32, [16, 1, 4096, 64], "sm_80", "separate"),

@@ -4,7 +4,7 @@ use crate::contraction::tile::accumulator;
 use crate::fusion::{Fusion, Position};
 use crate::loops;
 use hlo::{InstructionId, Op, is_associative};
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, PrimitiveType, Scalar};
 
 /// The work between the products: `weights = exp(logits - shift(maximum)) / scale(sum)`, or
 /// multiplied by it. All of them are instructions of the fusion's body.
@@ -91,6 +91,7 @@ impl OnlineSoftmax {
             && array(fusion, scores).is_some_and(|shape| shape.element_count() == whole.element_count())
             && is_of_rows(fusion, self.shift, self.maximum, whole)
             && is_at_least(fusion, self.shift, self.maximum)
+            && starts_with_a_number(fusion, self.maximum)
             && is_of_rows(fusion, self.scale, self.sum, whole)
             && columns(fusion, self.maximum) == columns(fusion, self.sum)
             && columns(fusion, self.maximum).is_some()
@@ -191,6 +192,14 @@ fn columns(fusion: &Fusion<'_>, reduction: InstructionId) -> Option<i64> {
     let is_last = wide().map(|d| dimensions.contains(&d)).is_sorted();
     let init = array(fusion, fusion.body[reduction].operands()[1])?;
     (is_last && init.rank() == 0).then(|| dimensions.iter().map(|&d| sizes[d]).product())
+}
+
+/// True if the initial value of a reduction is a constant other than NaN.
+fn starts_with_a_number(fusion: &Fusion<'_>, reduction: InstructionId) -> bool {
+    let Op::Constant { literal } = fusion.body[fusion.body[reduction].operands()[1]].op() else {
+        return false;
+    };
+    matches!(literal.scalar_at(0), Scalar::Float(number) if !number.is_nan())
 }
 
 /// True if a function of rows is that of the reduction, or a constant where that is larger.
