@@ -139,6 +139,41 @@ def mlp(batch, width, layers):
     return program(arguments, ty, body)
 
 
+def attention(heads, length, width, kind):
+    """`softmax(q k^T / sqrt(width)) v` with scores and softmax in f32."""
+    arrays, scores = typed(kind, heads, length, width), f32(heads, length, length)
+    rows = f32(heads, length)
+
+    def reduced(name, operand, operation, initial):
+        return (
+            line(f"%{name}_i = stablehlo.constant dense<{initial}> : tensor<f32>")
+            + line(
+                f"%{name} = stablehlo.reduce(%{operand} init: %{name}_i) applies stablehlo.{operation} "
+                f"across dimensions = [2] : ({scores}, tensor<f32>) -> {rows}"
+            )
+            + line(f"%{name}_b = stablehlo.broadcast_in_dim %{name}, dims = [0, 1] : ({rows}) -> {scores}")
+        )
+
+    weights = typed(kind, heads, length, length)
+    body = line(
+        f"%d = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : "
+        f"({arrays}, {arrays}) -> {scores}"
+    )
+    body += line(f"%scale = stablehlo.constant dense<{width ** -0.5}> : {scores}")
+    body += line(f"%x = stablehlo.multiply %d, %scale : {scores}")
+    body += reduced("m", "x", "maximum", "0xFF800000")
+    body += line(f"%c = stablehlo.subtract %x, %m_b : {scores}")
+    body += line(f"%e = stablehlo.exponential %c : {scores}")
+    body += reduced("s", "e", "add", "0.0")
+    body += line(f"%w = stablehlo.divide %e, %s_b : {scores}")
+    body += line(f"%p = stablehlo.convert %w : ({scores}) -> {weights}")
+    body += line(
+        f"%r = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : "
+        f"({weights}, {arrays}) -> {arrays}"
+    )
+    return program([("q", arrays), ("k", arrays), ("v", arrays)], arrays, body)
+
+
 MODELS = {
     "matmul_f32_4096": matmul(4096, 4096, 4096, "f32"),
     "matmul_f32_1024": matmul(1024, 1024, 1024, "f32"),
@@ -151,6 +186,9 @@ MODELS = {
     "total_64m": total(1 << 26),
     "transpose_8192": transpose(8192, 8192),
     "convolution_32x56x64": convolution(32, 56, 64, 64),
+    "attention_f32_16x1024x64": attention(16, 1024, 64, "f32"),
+    "attention_f16_16x1024x64": attention(16, 1024, 64, "f16"),
+    "attention_bf16_64x2048x128": attention(64, 2048, 128, "bf16"),
     "mlp_1x256": mlp(1, 256, 8),
     "mlp_128x1024": mlp(128, 1024, 4),
 }

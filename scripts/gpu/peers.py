@@ -55,6 +55,11 @@ def jax_models():
     def layers(batch, width, count):
         return [array(batch, width)] + [array(width, width), array(width)] * count
 
+    def attention(q, k, v):
+        scores = jnp.einsum("hqd,hkd->hqk", q, k, preferred_element_type=jnp.float32)
+        weights = jax.nn.softmax(scores * q.shape[2] ** -0.5, 2)
+        return jnp.einsum("hqk,hkd->hqd", weights.astype(v.dtype), v)
+
     models = {
         "matmul_f32_4096": (jnp.matmul, [array(4096, 4096)] * 2),
         "matmul_f32_1024": (jnp.matmul, [array(1024, 1024)] * 2),
@@ -67,6 +72,9 @@ def jax_models():
         "total_64m": (lambda a: a.sum(), [array(1 << 26)]),
         "transpose_8192": (lambda a: a.T.copy(), [array(8192, 8192)]),
         "convolution_32x56x64": (conv, [array(32, 56, 56, 64), array(3, 3, 64, 64)]),
+        "attention_f32_16x1024x64": (attention, [array(16, 1024, 64)] * 3),
+        "attention_f16_16x1024x64": (attention, [array(16, 1024, 64, kind=jnp.float16)] * 3),
+        "attention_bf16_64x2048x128": (attention, [array(64, 2048, 128, kind=jnp.bfloat16)] * 3),
         "mlp_1x256": (mlp, layers(1, 256, 8)),
         "mlp_128x1024": (mlp, layers(128, 1024, 4)),
     }
@@ -107,6 +115,9 @@ def torch_models():
     def conv(a, k):
         return functional.relu(functional.conv2d(a, k, padding=1))
 
+    def attention(q, k, v):
+        return functional.scaled_dot_product_attention(q, k, v)
+
     channels_last = torch.channels_last
     models = {
         "matmul_f32_4096": (torch.matmul, [array(4096, 4096)] * 2),
@@ -126,6 +137,9 @@ def torch_models():
                 array(64, 64, 3, 3).to(memory_format=channels_last),
             ],
         ),
+        "attention_f32_16x1024x64": (attention, [array(1, 16, 1024, 64)] * 3),
+        "attention_f16_16x1024x64": (attention, [array(1, 16, 1024, 64, kind=torch.float16)] * 3),
+        "attention_bf16_64x2048x128": (attention, [array(1, 64, 2048, 128, kind=torch.bfloat16)] * 3),
         "mlp_1x256": (mlp, layers(1, 256, 8)),
         "mlp_128x1024": (mlp, layers(128, 1024, 4)),
     }

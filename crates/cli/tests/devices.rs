@@ -177,6 +177,18 @@ fn a_rust_program_runs_on_opencl_in_host_and_device_memory() {
 }
 
 #[test]
+fn attention_is_one_kernel_on_opencl() {
+    let Some(variables) = opencl() else { return };
+    let out = directory();
+    let program = root().join("tests/device/programs/attention.mlir");
+    let mut command = tfcompile(out.path());
+    command.arg("verify").arg(program).args(["--target", "opencl"]).envs(variables);
+    let text = String::from_utf8(succeed(&mut command).stdout).expect("UTF-8");
+    let device = text.split("== on the processor").next().expect("the device's part");
+    assert!(device.contains("kernels: 1 of 1 compared"), "{text}");
+}
+
+#[test]
 fn a_failed_assertion_is_an_error_of_the_run_or_ends_the_process() {
     let out = directory();
     let asserts = root().join("tests/consumer/asserts");

@@ -205,10 +205,10 @@ pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
 /// one program. It adds the kernels that depend on the targets' caches.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let on_device = targets.iter().any(|target| target.gpu.is_some());
-    let attention_targets = targets.clone();
+    let (attention_targets, attention_options) = (targets.clone(), options.clone());
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
-            plan::attention_pays(module, computation, id, &attention_targets)
+            plan::attention_pays(module, computation, id, &attention_targets, &attention_options)
         }),
     };
     let chaining = ConvolutionChaining {

@@ -56,6 +56,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
         DevicePlan::Scatter(scatter) => scatter::emit(cx, scatter, step, plan.grid(step)),
         DevicePlan::Sort(sort) => sort::emit(cx, sort, step, plan.grid(step)),
         DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
+        DevicePlan::Attention(plan) => contraction::attention::emit(cx, plan),
     }
 }
 

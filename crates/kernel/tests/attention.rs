@@ -9,42 +9,45 @@ use std::sync::Arc;
 /// Attention with `heads` products in each of `batch` images: `queries` rows over `keys` keys of
 /// `depth` numbers, with values of `width` numbers.
 #[derive(Clone, Copy)]
-struct Sizes {
-    batch: i64,
-    heads: i64,
-    queries: i64,
-    keys: i64,
-    depth: i64,
-    width: i64,
+pub struct Sizes {
+    pub batch: i64,
+    pub heads: i64,
+    pub queries: i64,
+    pub keys: i64,
+    pub depth: i64,
+    pub width: i64,
 }
 
-const fn sizes(batch: i64, heads: i64, queries: i64, keys: i64, depth: i64, width: i64) -> Sizes {
+pub const fn sizes(batch: i64, heads: i64, queries: i64, keys: i64, depth: i64, width: i64) -> Sizes {
     Sizes { batch, heads, queries, keys, depth, width }
 }
 
+/// Returns true if an attention instruction should be fused.
+pub type Judge = Box<dyn Fn(&hlo::Module, &hlo::Computation, hlo::InstructionId) -> bool>;
+
 /// Operations on the scores, and layout of the arrays.
 #[derive(Clone, Copy)]
-struct Form {
-    element_type: &'static str,
+pub struct Form {
+    pub element_type: &'static str,
     /// True if the heads lie between rows and numbers, in operands and result.
-    heads_within: bool,
+    pub heads_within: bool,
     /// If set, scores are scaled, and a bias is added: one for each image and key, or one for each
     /// row and key.
-    bias: Option<Bias>,
+    pub bias: Option<Bias>,
     /// True if scores and weights are reshaped in between.
-    reshapes: bool,
+    pub reshapes: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Bias {
+pub enum Bias {
     Keys,
     Pairs,
 }
 
-const PLAIN: Form = Form { element_type: "f32", heads_within: false, bias: None, reshapes: false };
+pub const PLAIN: Form = Form { element_type: "f32", heads_within: false, bias: None, reshapes: false };
 
 /// Returns the module of an attention.
-fn module(sizes: Sizes, form: Form) -> hlo::Module {
+pub fn module(sizes: Sizes, form: Form) -> hlo::Module {
     let Sizes { batch, heads, queries, keys, depth, width } = sizes;
     let t = form.element_type;
     let array = |rows: i64, columns: i64| {
@@ -111,7 +114,7 @@ fn module(sizes: Sizes, form: Form) -> hlo::Module {
 }
 
 /// Returns the rows of a bias: plain, partly masked, fully masked, and with a NaN.
-fn bias(shape: &ArrayShape) -> Literal {
+pub fn bias(shape: &ArrayShape) -> Literal {
     let keys = shape.sizes()[1];
     let scalar = |number: i64| {
         let (row, key) = (number / keys, number % keys);
@@ -142,14 +145,10 @@ unsafe impl Workers for Backwards {
     }
 }
 
-/// Runs the passes, expects this number of kernels, and compares the results on every target.
-/// Threads must compute the same bits.
-fn check(sizes: Sizes, form: Form, kernels: usize) {
-    let module = module(sizes, form);
+/// Returns a module after the passes that fuse attention, where a judge agrees.
+pub fn fused(module: &hlo::Module, judge: Judge) -> hlo::Module {
     let mut fused = module.clone();
-    let attention = AttentionFusion {
-        judge: Box::new(|module, computation, id| plan::attention_pays(module, computation, id, &targets())),
-    };
+    let attention = AttentionFusion { judge };
     let passes: [Box<dyn Pass>; 4] = [
         Box::new(SoftmaxReciprocal),
         Box::new(RowFusion::default()),
@@ -159,6 +158,18 @@ fn check(sizes: Sizes, form: Form, kernels: usize) {
     for pass in passes {
         pass.run(&mut fused).map(|_| ()).unwrap_or_else(|e| panic!("{e}"));
     }
+    fused
+}
+
+/// Runs the passes, expects this number of kernels, and compares the results on every target.
+/// Threads must compute the same bits.
+fn check(sizes: Sizes, form: Form, kernels: usize) {
+    let module = module(sizes, form);
+    let options = plan::Options::default();
+    let judge: Judge = Box::new(move |module, computation, id| {
+        plan::attention_pays(module, computation, id, &targets(), &options)
+    });
+    let fused = fused(&module, judge);
     hlo::verify(&fused).unwrap_or_else(|e| panic!("{e}\n{}", fused.to_text()));
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(module.to_text().len() as u64 + 7);

@@ -294,13 +294,12 @@ fn methods_follow_from_extents() {
 }
 
 /// Returns the PTX of a module.
-fn assembly(text: &str, target: &Target, options: &plan::Options) -> Vec<u8> {
-    let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = plan::plan_with(&module, target, options).expect("a plan");
-    let schedule = buffers::schedule(&module, &plan);
+pub fn assembly(module: &hlo::Module, target: &Target, options: &plan::Options) -> Vec<u8> {
+    let plan = plan::plan_with(module, target, options).expect("a plan");
+    let schedule = buffers::schedule(module, &plan);
     let mut pool = buffers::ConstantsPool::default();
-    let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
-    let program = kernel::lower_device(&module, &plan, &schedule, &assignment, target).expect("kernels");
+    let assignment = buffers::assign(module, &plan, &schedule, &mut pool).expect("an assignment");
+    let program = kernel::lower_device(module, &plan, &schedule, &assignment, target).expect("kernels");
     codegen::compile_kernels(&program, target, false).expect("PTX").bytes
 }
 
@@ -316,15 +315,22 @@ fn products_of_matrices_are_single_instructions() {
     ] {
         let square = |ty: &str| format!("{ty}[64,64]");
         let text = dot(&square(ty), &square(ty), &square(sum), PLAIN);
-        let code = String::from_utf8(assembly(&text, &target, &options)).expect("text");
+        let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let code = String::from_utf8(assembly(&module, &target, &options)).expect("text");
         assert!(code.contains(&format!("mma.sync.aligned.{instruction}")), "{ty}:\n{code}");
     }
 }
 
-/// Runs NVIDIA's assembler where `TFCOMPILE_PTXAS` names it.
+/// True if there is an assembler for [`check_registers`].
+pub fn has_assembler() -> bool {
+    std::env::var_os("TFCOMPILE_PTXAS").is_some()
+}
+
 #[test]
 fn main_tiles_stay_in_registers() {
-    let Ok(assembler) = std::env::var("TFCOMPILE_PTXAS") else { return };
+    if !has_assembler() {
+        return;
+    }
     let transposed = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
     let mut texts = Vec::new();
     for (ty, m, n, k) in [
@@ -345,21 +351,29 @@ fn main_tiles_stay_in_registers() {
     texts.push(convolution("bf16", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
     for (number, text) in texts.iter().enumerate() {
         let target = Target::cuda("sm_80").expect("a target");
-        let code = assembly(text, &target, &plan::Options::default());
-        let file = std::env::temp_dir().join(format!("contraction_{}_{number}.ptx", std::process::id()));
-        std::fs::write(&file, &code).expect("a file");
-        for architecture in ["sm_80", "sm_90"] {
-            let output = std::process::Command::new(&assembler)
-                .args(["-v", &format!("-arch={architecture}"), "-o", "/dev/null"])
-                .arg(&file)
-                .output()
-                .expect("the assembler");
-            let messages = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{messages}\n{text}");
-            for line in messages.lines().filter(|line| line.contains("spill")) {
-                assert!(line.contains("0 bytes spill stores, 0 bytes spill loads"), "{line}\n{text}");
-            }
-        }
-        std::fs::remove_file(&file).expect("the file");
+        let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let code = assembly(&module, &target, &plan::Options::default());
+        check_registers(&format!("contraction_{number}"), &code, &["sm_80", "sm_90"], text);
     }
+}
+
+/// Assembles PTX with NVIDIA's assembler where `TFCOMPILE_PTXAS` names it. Panics if registers
+/// spill.
+pub fn check_registers(name: &str, code: &[u8], architectures: &[&str], text: &str) {
+    let Ok(assembler) = std::env::var("TFCOMPILE_PTXAS") else { return };
+    let file = std::env::temp_dir().join(format!("{name}_{}.ptx", std::process::id()));
+    std::fs::write(&file, code).expect("a file");
+    for architecture in architectures {
+        let output = std::process::Command::new(&assembler)
+            .args(["-v", &format!("-arch={architecture}"), "-o", "/dev/null"])
+            .arg(&file)
+            .output()
+            .expect("the assembler");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{messages}\n{text}");
+        for line in messages.lines().filter(|line| line.contains("spill")) {
+            assert!(line.contains("0 bytes spill stores, 0 bytes spill loads"), "{line}\n{text}");
+        }
+    }
+    std::fs::remove_file(&file).expect("the file");
 }

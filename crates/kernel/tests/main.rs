@@ -8,6 +8,7 @@ mod candidates;
 mod convolution_chains;
 mod convolutions;
 mod destinations;
+mod device_attention;
 mod device_contractions;
 mod device_random;
 mod device_reductions;

@@ -3,6 +3,7 @@
 //! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
+pub(crate) mod attention;
 mod contraction;
 pub(crate) mod movement;
 pub(crate) mod outputs;
@@ -15,6 +16,7 @@ pub(crate) mod teams;
 pub(crate) mod transpose;
 pub(crate) mod windows;
 
+pub use attention::{DeviceAttentionPlan, OnlineSoftmax};
 pub use contraction::{
     Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
 };
@@ -67,6 +69,8 @@ pub enum DevicePlan {
     Outputs(OutputsPlan),
     /// A dot or a convolution with its epilogue.
     Contraction(Box<ContractionPlan>),
+    /// Attention.
+    Attention(Box<DeviceAttentionPlan>),
 }
 
 impl fmt::Display for DevicePlan {
@@ -82,6 +86,7 @@ impl fmt::Display for DevicePlan {
             Self::Scatter(plan) => plan.fmt(f),
             Self::Sort(plan) => plan.fmt(f),
             Self::Contraction(plan) => plan.fmt(f),
+            Self::Attention(plan) => plan.fmt(f),
         }
     }
 }
@@ -91,7 +96,7 @@ impl DevicePlan {
     pub fn steps(&self) -> usize {
         match self {
             Self::Reduce(plan) => plan.steps(),
-            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
+            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) | Self::Attention(_) => 1,
             Self::Update(_) => 2,
             Self::Scatter(plan) => plan.steps(),
             Self::Sort(plan) => plan.steps.len(),
@@ -113,6 +118,7 @@ impl DevicePlan {
             Self::Scatter(plan) => plan.grid(step),
             Self::Sort(plan) => plan.grid(step),
             Self::Contraction(plan) => plan.grid(step),
+            Self::Attention(plan) => plan.grid(),
         }
     }
 
@@ -120,7 +126,7 @@ impl DevicePlan {
     pub fn reads_elements(&self) -> bool {
         match self {
             Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
-            Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
+            Self::Copy(_) | Self::Update(_) | Self::Contraction(_) | Self::Attention(_) => false,
             Self::Scatter(_) | Self::Sort(_) => false,
             Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
@@ -187,6 +193,10 @@ fn plan_fusion(
             contraction::plan(fusion, hero, gpu, planner.allow_tf32)?
                 .map(|plan| plan.map(|plan| DevicePlan::Contraction(Box::new(plan))))
         }
-        _ => None,
+        FusionKind::Attention { scores, values } => {
+            attention::plan(fusion, [scores, values], gpu, planner.allow_tf32)?
+                .map(|plan| plan.map(|plan| DevicePlan::Attention(Box::new(plan))))
+        }
+        FusionKind::Chain { .. } => None,
     })
 }

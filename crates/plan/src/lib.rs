@@ -81,8 +81,8 @@ pub use device::teams::Teams;
 pub use device::transpose::{TILE, TILE_ROWS, TransposePlan};
 pub use device::windows::{ScanPlan, WindowsPlan};
 pub use device::{
-    Check, ContractionPlan, ContractionView, DevicePlan, FewRows, GroupGrid, GroupTile, MatrixTile, Method,
-    OperandView, Role, Step,
+    Check, ContractionPlan, ContractionView, DeviceAttentionPlan, DevicePlan, FewRows, GroupGrid, GroupTile,
+    MatrixTile, Method, OnlineSoftmax, OperandView, Role, Step,
 };
 pub use fft::{
     FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,

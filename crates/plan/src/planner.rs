@@ -92,13 +92,14 @@ pub fn attention_pays(
     computation: &Computation,
     id: InstructionId,
     targets: &[Target],
+    options: &Options,
 ) -> bool {
-    if targets.iter().any(|target| target.gpu.is_some()) {
-        return false;
-    }
     let Ok(fusion) = Fusion::of(module, computation, id) else { return false };
     let FusionKind::Attention { scores, values } = fusion.kind() else { return false };
-    targets.iter().all(|target| attention::plan(&fusion, scores, values, target).is_ok())
+    targets.iter().all(|target| match target.gpu {
+        Some(gpu) => device::attention::pays(&fusion, [scores, values], gpu, options.allow_tf32),
+        None => attention::plan(&fusion, scores, values, target).is_ok(),
+    })
 }
 
 /// Plans one instruction.

@@ -1,6 +1,7 @@
 //! Contractions of a device: the kernels that [`plan::ContractionPlan`] describes.
 
 mod around;
+pub(super) mod attention;
 mod direct;
 mod few;
 mod matrix;

@@ -10,8 +10,9 @@ pub type Judge = Box<dyn Fn(&Module, &Computation, InstructionId) -> bool>;
 
 /// Fuses `dot -> softmax -> dot`, each with its epilogue, if the scores and the weights have no
 /// other users. Scale, mask, and bias may follow the first dot in any order. Between the dots,
-/// anything is allowed that `row-fusion` turns into one fusion. Exact for every input: each element
-/// is computed as before.
+/// anything is allowed that `row-fusion` turns into one fusion. Exact for every input: the fused
+/// instructions are the same. On processors each element is computed as before; kernels of GPUs
+/// divide after the second dot.
 pub struct AttentionFusion {
     /// Decides about each candidate.
     pub judge: Judge,

@@ -3,7 +3,7 @@
 //! All of them have the same plan. A [`ContractionView`] says where the elements of the matrices
 //! lie in memory, and a [`Method`] who computes which elements of the result.
 
-mod cost;
+pub(super) mod cost;
 mod view;
 
 pub use view::{Check, ContractionView, OperandView, Role};
@@ -86,7 +86,12 @@ impl GroupTile {
 
     /// Bytes of workgroup memory: two buffers for each operand.
     pub fn workgroup_bytes(&self, element: i64) -> i64 {
-        2 * self.depth * (self.rows + self.columns + 2 * Self::PADDING) * element
+        2 * (self.buffer_bytes(self.rows, element) + self.buffer_bytes(self.columns, element))
+    }
+
+    /// Bytes of a buffer for some rows or columns.
+    pub fn buffer_bytes(&self, extent: i64, element: i64) -> i64 {
+        self.depth * (extent + Self::PADDING) * element
     }
 }
 

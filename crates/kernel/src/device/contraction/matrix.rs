@@ -9,13 +9,13 @@
 
 use super::operand::{along, along_block};
 use super::pipeline::{self, Stage};
-use super::tiles::{Tiling, vector};
+use super::tiles::{Block, Tiling, vector};
 use super::{Coordinates, Operand, Place, columns_together, finish, operands, tested_below, when_below};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
 use crate::element::{Element, memory_type};
 use crate::index::Index;
-use nest::{MatrixKind, Predicate, ScalarType, Type, ValueId};
+use nest::{BinaryOp, MatrixKind, Predicate, ScalarType, Type, ValueId};
 use plan::{ContractionPlan, MatrixTile, Role};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -31,26 +31,27 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Ma
     let extents = [tile.rows, tile.columns];
     let tiling = Tiling::new(cx, plan, extents, MatrixTile::THREADS)?;
     let [lhs, rhs] = operands(cx, plan)?;
+    let shared = extents.map(|extent| cx.workgroup_memory(2 * (extent * ROW) as u64, 16));
     let loads = [
-        Loads::new(cx, plan, tile, &tiling, lhs, Role::Row)?,
-        Loads::new(cx, plan, tile, &tiling, rhs, Role::Column)?,
+        Loads::new(cx, plan, tile, &tiling, (lhs, Role::Row), shared[0])?,
+        Loads::new(cx, plan, tile, &tiling, (rhs, Role::Column), shared[1])?,
     ];
     let threads = Threads::new(cx, tile, &tiling.local)?;
     let depth = tile.depth();
     let steps = (plan.part + depth - 1) / depth;
     let first = tiling.split.times(plan.part);
-    let nothing = zero(cx, Type::vector(scalar_type(plan.accumulator)?, 4));
-    let initial = vec![nothing; threads.row_tiles() * threads.column_tiles()];
-    let sums = pipeline::sums(cx, &loads, &first, [steps, depth], &initial, |cx, buffers, sums| {
-        threads.products(cx, buffers, sums)
-    })?;
+    let initial = threads.initial(cx, plan)?;
+    let sums =
+        pipeline::sums(cx, loads.each_ref(), &first, [steps, depth], &initial, |cx, _, buffers, sums| {
+            threads.products(cx, buffers, sums)
+        })?;
     // The place of the tile is computed again, so that it needs no registers during the loop.
     let tiling = Tiling::new(cx, plan, extents, MatrixTile::THREADS)?;
     Threads::new(cx, tile, &tiling.local)?.finish(cx, plan, &tiling, &sums)
 }
 
 /// The elements of an operand's tile that a thread loads.
-struct Loads<'p> {
+pub(super) struct Loads<'p> {
     operand: Operand<'p>,
     plan: &'p ContractionPlan,
     role: Role,
@@ -73,13 +74,13 @@ struct Loads<'p> {
 }
 
 impl<'p> Loads<'p> {
-    fn new(
+    pub(super) fn new(
         cx: &mut KernelContext<'_>,
         plan: &'p ContractionPlan,
         tile: &MatrixTile,
         tiling: &Tiling,
-        operand: Operand<'p>,
-        role: Role,
+        (operand, role): (Operand<'p>, Role),
+        shared: ValueId,
     ) -> Result<Self> {
         let (extent, begin) = match role {
             Role::Row => (tile.rows, &tiling.row),
@@ -110,7 +111,6 @@ impl<'p> Loads<'p> {
             let indices = along(cx, &axes[role as usize], &number)?;
             outer.push((number, indices));
         }
-        let shared = cx.workgroup_memory(2 * (extent * ROW) as u64, 16);
         let scalar = memory_type(tile.element_type);
         Ok(Self {
             operand,
@@ -193,7 +193,7 @@ impl Stage for Loads<'_> {
 
 /// Rounds `F32`s to the 10 bits of fraction of TF32, with ties away from zero. NaNs stay as they
 /// are.
-fn rounded(cx: &mut KernelContext<'_>, value: ValueId) -> ValueId {
+pub(super) fn rounded(cx: &mut KernelContext<'_>, value: ValueId) -> ValueId {
     const DROPPED: i64 = (1 << 13) - 1;
     let ty = cx.ty(value).with_scalar(ScalarType::I32);
     let bits = cx.bitcast(value, ty);
@@ -221,8 +221,13 @@ fn interleaved(cx: &mut KernelContext<'_>, values: &[ValueId], lanes: u32) -> Va
     vectors[0]
 }
 
+/// The sums of a pair of products in the thread's row of the first or the second half of the rows.
+fn of_half(cx: &mut KernelContext<'_>, pair: &[ValueId], half: u32) -> Vec<ValueId> {
+    pair.iter().flat_map(|&sum| [2 * half, 2 * half + 1].map(|lane| cx.extract(sum, lane))).collect()
+}
+
 /// The part of a thread.
-struct Threads {
+pub(super) struct Threads {
     tile: MatrixTile,
     kind: MatrixKind,
     /// First row and first column of the warp in the tile.
@@ -234,7 +239,7 @@ struct Threads {
 }
 
 impl Threads {
-    fn new(cx: &mut KernelContext<'_>, tile: &MatrixTile, local: &Index) -> Result<Self> {
+    pub(super) fn new(cx: &mut KernelContext<'_>, tile: &MatrixTile, local: &Index) -> Result<Self> {
         let kind = match tile.element_type {
             PrimitiveType::F16 => MatrixKind::F16,
             PrimitiveType::Bf16 => MatrixKind::Bf16,
@@ -259,8 +264,52 @@ impl Threads {
         (self.tile.columns / 16) as usize
     }
 
+    /// Sums of no products.
+    pub(super) fn initial(&self, cx: &mut KernelContext<'_>, plan: &ContractionPlan) -> Result<Vec<ValueId>> {
+        let nothing = zero(cx, Type::vector(scalar_type(plan.accumulator)?, 4));
+        Ok(vec![nothing; self.row_tiles() * self.column_tiles()])
+    }
+
+    /// Returns the blocks of sums, each of four neighboring columns of a row.
+    pub(super) fn blocks(&self, cx: &mut KernelContext<'_>, sums: &[ValueId]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for (number, sums) in sums.chunks(self.column_tiles()).enumerate() {
+            for half in 0..2 {
+                let within = number as i64 * 16 + i64::from(half) * 8;
+                let row = self.row.plus(&self.group).plus_constant(within);
+                for (pair, sums) in sums.chunks(2).enumerate() {
+                    let column = self.column.plus(&self.thread.times(4)).plus_constant(pair as i64 * 16);
+                    blocks.push(Block { row: row.clone(), column, sums: vec![of_half(cx, sums, half)] });
+                }
+            }
+        }
+        blocks
+    }
+
+    /// Combines each sum with the factor of its row. The factors are in workgroup memory.
+    pub(super) fn with_factors(
+        &self,
+        cx: &mut KernelContext<'_>,
+        sums: &[ValueId],
+        factors: ValueId,
+        op: BinaryOp,
+    ) -> Result<Vec<ValueId>> {
+        let first = cx.scalar_value(&self.row.plus(&self.group))?;
+        let first = cx.offset(factors, first, 4);
+        let mut scaled = Vec::with_capacity(sums.len());
+        for (number, sums) in sums.chunks(self.column_tiles()).enumerate() {
+            let [upper, lower] = [0, 8].map(|half| {
+                let pointer = cx.offset_bytes(first, (number as i64 * 16 + half) * 4);
+                cx.load(Type::scalar(ScalarType::F32), pointer, 4)
+            });
+            let factor = vector(cx, &[upper, upper, lower, lower]);
+            scaled.extend(sums.iter().map(|&sum| cx.binary(op, sum, factor)));
+        }
+        Ok(scaled)
+    }
+
     /// Adds the products of a pair of tiles.
-    fn products(
+    pub(super) fn products(
         &self,
         cx: &mut KernelContext<'_>,
         buffers: [ValueId; 2],
@@ -299,7 +348,7 @@ impl Threads {
     }
 
     /// Passes the sums to the epilogue.
-    fn finish(
+    pub(super) fn finish(
         &self,
         cx: &mut KernelContext<'_>,
         plan: &ContractionPlan,
@@ -314,10 +363,7 @@ impl Threads {
                 let row = tiling.row.plus(&self.row).plus(&self.group).plus_constant(within);
                 tested_below(cx, &row, rows, |cx, row| {
                     for (pair, sums) in sums.chunks(2).enumerate() {
-                        let values: Vec<ValueId> = sums
-                            .iter()
-                            .flat_map(|&sum| [2 * half, 2 * half + 1].map(|lane| cx.extract(sum, lane)))
-                            .collect();
+                        let values = of_half(cx, sums, half);
                         for (part, values) in values.chunks(together as usize).enumerate() {
                             let within = pair as i64 * 16 + part as i64 * together;
                             let column = tiling.column.plus(&self.column).plus(&self.thread.times(4));

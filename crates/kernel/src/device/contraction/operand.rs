@@ -138,9 +138,11 @@ impl<'p> Operand<'p> {
             Inside::Always => cx.scalar_value(&spot.number)?,
             Inside::When(condition) => {
                 let number = cx.scalar_value(&spot.number)?;
-                let first = cx.index(0);
                 let depth = cx.depth_of_all([condition, number]);
-                cx.at(depth, |b| b.select(condition, number, first))
+                cx.at(depth, |b| {
+                    let first = b.index(0);
+                    b.select(condition, number, first)
+                })
             }
         };
         let pointer = cx.offset(self.pointer, number, self.size());

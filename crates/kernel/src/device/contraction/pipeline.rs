@@ -25,14 +25,15 @@ pub(super) trait Stage {
 }
 
 /// Returns the sums over `steps` steps of `depth` summands from the first one on. `products` adds
-/// the products of the elements in two buffers to sums.
-pub(super) fn sums<S: Stage>(
+/// the products of a step, given a buffer of each stage, to sums. If there are several steps, all
+/// threads have read the buffers when it returns.
+pub(super) fn sums<S: Stage, const N: usize>(
     cx: &mut KernelContext<'_>,
-    stages: &[S; 2],
+    stages: [&S; N],
     first: &Index,
     [steps, depth]: [i64; 2],
     initial: &[ValueId],
-    products: impl Fn(&mut KernelContext<'_>, [ValueId; 2], &[ValueId]) -> Result<Vec<ValueId>>,
+    products: impl Fn(&mut KernelContext<'_>, &Index, [ValueId; N], &[ValueId]) -> Result<Vec<ValueId>>,
 ) -> Result<Vec<ValueId>> {
     for stage in stages {
         let values = stage.load(cx, first)?;
@@ -40,18 +41,22 @@ pub(super) fn sums<S: Stage>(
     }
     cx.barrier();
     if steps == 1 {
-        return products(cx, [stages[0].shared(), stages[1].shared()], initial);
+        let buffers = std::array::from_fn(|k| stages[k].shared());
+        return products(cx, &Index::default(), buffers, initial);
     }
     cx.for_range_carrying(0, steps, 1, initial, |cx, step, sums| {
         let next = next_step(cx, &step, steps)?;
         let summand = first.plus(&next.times(depth));
-        let values = [stages[0].load(cx, &summand)?, stages[1].load(cx, &summand)?];
+        let mut values = Vec::with_capacity(N);
+        for stage in stages {
+            values.push(stage.load(cx, &summand)?);
+        }
         let (_, parity) = cx.div_rem(&step, 2)?;
         let parity = cx.scalar_value(&parity)?;
         let one = cx.index(1);
         let other = cx.sub(one, parity);
-        let buffers = [0, 1].map(|k: usize| cx.offset(stages[k].shared(), parity, stages[k].bytes()));
-        let sums = products(cx, buffers, sums)?;
+        let buffers = std::array::from_fn(|k| cx.offset(stages[k].shared(), parity, stages[k].bytes()));
+        let sums = products(cx, &step, buffers, sums)?;
         for (stage, values) in stages.iter().zip(&values) {
             let buffer = cx.offset(stage.shared(), other, stage.bytes());
             stage.store(cx, buffer, values)?;

@@ -9,7 +9,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{multiply_add, scalar_type};
 use crate::element::Element;
 use crate::index::Index;
-use nest::{Expression, Type, ValueId};
+use nest::{BinaryOp, Expression, Type, ValueId};
 use plan::{ContractionPlan, GroupTile, Role};
 use support::Result;
 
@@ -18,6 +18,7 @@ use support::Result;
 const BANDS: [i64; 3] = [8, 4, 2];
 
 /// The tile of the running workgroup.
+#[derive(Clone)]
 pub(super) struct Tiling {
     /// The part of the summands.
     pub(super) split: Index,
@@ -57,18 +58,26 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Gr
     let tiling = Tiling::new(cx, plan, [tile.rows, tile.columns], tile.threads())?;
     let [lhs, rhs] = operands(cx, plan)?;
     let scalar = Type::scalar(scalar_type(plan.accumulator)?);
+    let size = scalar.scalar.byte_size() as i64;
+    let shared = [tile.rows, tile.columns]
+        .map(|extent| cx.workgroup_memory(2 * tile.buffer_bytes(extent, size) as u64, 16));
     let loads = [
-        Loads::new(cx, plan, tile, &tiling, lhs, Role::Row)?,
-        Loads::new(cx, plan, tile, &tiling, rhs, Role::Column)?,
+        Loads::new(cx, plan, tile, &tiling, (lhs, Role::Row), shared[0])?,
+        Loads::new(cx, plan, tile, &tiling, (rhs, Role::Column), shared[1])?,
     ];
     let threads = Threads::new(cx, tile, &tiling.local, scalar)?;
     let steps = plan.part / tile.depth + i64::from(plan.part % tile.depth != 0);
     let first = tiling.split.times(plan.part);
     let nothing = zero(cx, plan, 1)?;
-    let initial = vec![nothing; (tile.thread_rows * tile.thread_columns) as usize];
-    let sums = pipeline::sums(cx, &loads, &first, [steps, tile.depth], &initial, |cx, buffers, sums| {
-        threads.products(cx, buffers, sums)
-    })?;
+    let initial = vec![nothing; threads.sums()];
+    let sums = pipeline::sums(
+        cx,
+        loads.each_ref(),
+        &first,
+        [steps, tile.depth],
+        &initial,
+        |cx, _, buffers, sums| threads.products(cx, buffers, sums),
+    )?;
     // The place of the tile is computed again, so that it needs no registers during the loop.
     let tiling = Tiling::new(cx, plan, [tile.rows, tile.columns], tile.threads())?;
     let threads = Threads::new(cx, tile, &tiling.local, scalar)?;
@@ -76,7 +85,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Gr
 }
 
 /// The elements of an operand's tile that a thread loads.
-struct Loads<'p> {
+pub(super) struct Loads<'p> {
     operand: Operand<'p>,
     plan: &'p ContractionPlan,
     tile: GroupTile,
@@ -98,13 +107,13 @@ struct Loads<'p> {
 }
 
 impl<'p> Loads<'p> {
-    fn new(
+    pub(super) fn new(
         cx: &mut KernelContext<'_>,
         plan: &'p ContractionPlan,
         tile: &GroupTile,
         tiling: &Tiling,
-        operand: Operand<'p>,
-        role: Role,
+        (operand, role): (Operand<'p>, Role),
+        shared: ValueId,
     ) -> Result<Self> {
         let (extent, begin) = match role {
             Role::Row => (tile.rows, &tiling.row),
@@ -139,8 +148,6 @@ impl<'p> Loads<'p> {
             outer.push((number, indices));
         }
         let scalar = Type::scalar(scalar_type(plan.accumulator)?);
-        let bytes = tile.depth * (extent + GroupTile::PADDING) * scalar.scalar.byte_size() as i64;
-        let shared = cx.workgroup_memory(2 * bytes as u64, 16);
         Ok(Self {
             operand,
             plan,
@@ -171,7 +178,7 @@ impl Stage for Loads<'_> {
     }
 
     fn bytes(&self) -> i64 {
-        self.tile.depth * self.row_bytes()
+        self.tile.buffer_bytes(self.extent, self.scalar.scalar.byte_size() as i64)
     }
 
     /// Loads the thread's elements of the tile that begins at a summand.
@@ -215,8 +222,17 @@ impl Stage for Loads<'_> {
     }
 }
 
+/// Some of a thread's sums.
+pub(super) struct Block {
+    /// The first row and the first column in the tile.
+    pub(super) row: Index,
+    pub(super) column: Index,
+    /// The sums of neighboring columns, for each of some neighboring rows.
+    pub(super) sums: Vec<Vec<ValueId>>,
+}
+
 /// The rows and columns of a thread.
-struct Threads {
+pub(super) struct Threads {
     tile: GroupTile,
     /// Neighboring rows or columns that are loaded together.
     lanes: i64,
@@ -227,7 +243,12 @@ struct Threads {
 }
 
 impl Threads {
-    fn new(cx: &mut KernelContext<'_>, tile: &GroupTile, local: &Index, scalar: Type) -> Result<Self> {
+    pub(super) fn new(
+        cx: &mut KernelContext<'_>,
+        tile: &GroupTile,
+        local: &Index,
+        scalar: Type,
+    ) -> Result<Self> {
         let lanes = (16 / scalar.scalar.byte_size() as i64).min(4);
         let (y, x) = cx.div_rem(local, tile.columns / tile.thread_columns)?;
         Ok(Self { tile: *tile, lanes, row: y.times(lanes), column: x.times(lanes), scalar })
@@ -243,7 +264,7 @@ impl Threads {
     }
 
     /// Adds the products of a pair of tiles.
-    fn products(
+    pub(super) fn products(
         &self,
         cx: &mut KernelContext<'_>,
         buffers: [ValueId; 2],
@@ -285,8 +306,56 @@ impl Threads {
         Ok(sums)
     }
 
+    /// Number of a thread's sums.
+    pub(super) fn sums(&self) -> usize {
+        (self.tile.thread_rows * self.tile.thread_columns) as usize
+    }
+
+    /// Returns the blocks of sums, each of neighboring rows and columns.
+    pub(super) fn blocks(&self, sums: &[ValueId]) -> Vec<Block> {
+        let (lanes, across) = (self.lanes as usize, self.tile.thread_columns as usize);
+        let mut blocks = Vec::new();
+        for (k, sums) in sums.chunks(lanes * across).enumerate() {
+            let row = self.row.plus_constant(k as i64 * self.distance(Role::Row));
+            for j in 0..across / lanes {
+                let column = self.column.plus_constant(j as i64 * self.distance(Role::Column));
+                let of_row = |row: &[ValueId]| row[j * lanes..(j + 1) * lanes].to_vec();
+                blocks.push(Block {
+                    row: row.clone(),
+                    column,
+                    sums: sums.chunks(across).map(of_row).collect(),
+                });
+            }
+        }
+        blocks
+    }
+
+    /// Combines each sum with the factor of its row. The factors are in workgroup memory.
+    pub(super) fn with_factors(
+        &self,
+        cx: &mut KernelContext<'_>,
+        sums: &[ValueId],
+        factors: ValueId,
+        op: BinaryOp,
+    ) -> Result<Vec<ValueId>> {
+        let (size, across) = (self.scalar.scalar.byte_size() as i64, self.tile.thread_columns as usize);
+        let ty = Type::vector(self.scalar.scalar, self.lanes as u32);
+        let mut scaled = Vec::with_capacity(sums.len());
+        for (k, sums) in sums.chunks(self.lanes as usize * across).enumerate() {
+            let row = self.row.plus_constant(k as i64 * self.distance(Role::Row));
+            let at = cx.scalar_value(&row)?;
+            let pointer = cx.offset(factors, at, size);
+            let vector = cx.load(ty, pointer, (size * self.lanes) as u32);
+            for (lane, sums) in sums.chunks(across).enumerate() {
+                let factor = cx.extract(vector, lane as u32);
+                scaled.extend(sums.iter().map(|&sum| cx.binary(op, sum, factor)));
+            }
+        }
+        Ok(scaled)
+    }
+
     /// Passes the sums to the epilogue.
-    fn finish(
+    pub(super) fn finish(
         &self,
         cx: &mut KernelContext<'_>,
         plan: &ContractionPlan,

@@ -6,10 +6,12 @@ use target::Gpu;
 
 /// A method, and the parts into which the summands are divided.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Choice {
+pub(in crate::device) struct Choice {
     pub(super) method: Method,
     pub(super) splits: i64,
     pub(super) part: i64,
+    /// Estimated cycles.
+    pub(in crate::device) cycles: i64,
 }
 
 const fn tile(rows: i64, columns: i64, depth: i64, thread_rows: i64, thread_columns: i64) -> GroupTile {
@@ -56,25 +58,25 @@ const MATRIX_TILES: [(i64, i64, i64); 7] =
     [(32, 32, 20), (64, 32, 30), (32, 64, 30), (64, 64, 45), (128, 64, 58), (64, 128, 58), (128, 128, 70)];
 
 /// Multiply-adds of matrix units for 2 bytes per cycle and multiprocessor.
-const MATRIX_RATE: i64 = 1024;
+pub(in crate::device) const MATRIX_RATE: i64 = 1024;
 
 /// Multiply-adds of f32 per cycle and multiprocessor.
-const RATE: i64 = 128;
+pub(in crate::device) const RATE: i64 = 128;
 
 /// Cycles until the elements of a tile have arrived from memory.
-const LATENCY: i64 = 600;
+pub(in crate::device) const LATENCY: i64 = 600;
 
 /// Threads of a multiprocessor from which on it computes at the full rate.
-const BUSY_THREADS: i64 = 256;
+pub(in crate::device) const BUSY_THREADS: i64 = 256;
 
 /// Threads that a multiprocessor holds with the registers of a tile.
 const RESIDENT_THREADS: i64 = 384;
 
 /// Cycles that another kernel costs.
-const KERNEL: i64 = 4000;
+pub(in crate::device) const KERNEL: i64 = 4000;
 
 /// Bytes per cycle of all multiprocessors together from the second-level cache.
-const BYTES: i64 = 1000;
+pub(in crate::device) const BYTES: i64 = 1000;
 
 /// Elements of a result from which on a thread for each of them keeps a device busy.
 const MANY_ELEMENTS: i64 = 1 << 16;
@@ -85,7 +87,7 @@ const LEAST_PART: i64 = 64;
 /// Most parts of the summands.
 const MOST_SPLITS: i64 = 32;
 
-pub(super) fn choose(
+pub(in crate::device) fn choose(
     view: &ContractionView,
     types: [PrimitiveType; 2],
     accumulator: PrimitiveType,
@@ -93,11 +95,12 @@ pub(super) fn choose(
     allow_tf32: bool,
 ) -> Choice {
     let k = view.extent(Role::Summand);
-    let direct = Choice { method: Method::Direct, splits: 1, part: k };
+    let (m, n, batch) = (view.extent(Role::Row), view.extent(Role::Column), view.extent(Role::Batch));
+    let direct =
+        Choice { method: Method::Direct, splits: 1, part: k, cycles: direct_cycles([batch, m, n, k], gpu) };
     if accumulator.is_complex() {
         return direct;
     }
-    let (m, n, batch) = (view.extent(Role::Row), view.extent(Role::Column), view.extent(Role::Batch));
     if let Some(choice) = few(view, types, gpu) {
         return choice;
     }
@@ -131,7 +134,7 @@ pub(super) fn choose(
                 };
                 let cost = cost([batch, m, n], shape, splits, part, size, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, Choice { method: Method::Tiles(tile), splits, part }));
+                    best = Some((cost, Choice { method: Method::Tiles(tile), splits, part, cycles: cost }));
                 }
             }
             splits *= 2;
@@ -174,7 +177,7 @@ fn matrix(
                 };
                 let cost = cost([batch, m, n], shape, splits, part, 4, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, Choice { method: Method::Matrix(tile), splits, part }));
+                    best = Some((cost, Choice { method: Method::Matrix(tile), splits, part, cycles: cost }));
                 }
             }
             splits *= 2;
@@ -219,6 +222,19 @@ fn cost([batch, m, n]: [i64; 3], tile: Shape, splits: i64, part: i64, size: i64,
     cycles.saturating_add(KERNEL).saturating_add(bytes / BYTES)
 }
 
+/// Estimates the cycles of a thread for each element, whose operands come from caches.
+fn direct_cycles([batch, m, n, k]: [i64; 4], gpu: Gpu) -> i64 {
+    let products = batch.saturating_mul(m).saturating_mul(n).saturating_mul(k);
+    LATENCY.saturating_add(products / (i64::from(gpu.processors) * RATE / 8))
+}
+
+/// Estimates the cycles of a product with few rows, which is bound by the traffic of the matrix.
+fn few_cycles([batch, n, k]: [i64; 3], matrix: PrimitiveType, splits: i64) -> i64 {
+    let bytes = batch.saturating_mul(n).saturating_mul(k).saturating_mul(matrix.byte_size() as i64);
+    let sums = if splits > 1 { KERNEL } else { 0 };
+    (2 * LATENCY).saturating_add(bytes / BYTES).saturating_add(sums)
+}
+
 /// Chooses the threads of a product with few rows or few columns.
 fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Choice> {
     let (m, n, k) = (view.extent(Role::Row), view.extent(Role::Column), view.extent(Role::Summand));
@@ -249,7 +265,8 @@ fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Ch
         let part = div_ceil(k, splits);
         let splits = div_ceil(k, part);
         let few = FewRows { is_swapped, along_columns, columns, slices, column_run, run };
-        return Some(Choice { method: Method::Few(few), splits, part });
+        let cycles = few_cycles([batch, n, k], matrix_type, splits);
+        return Some(Choice { method: Method::Few(few), splits, part, cycles });
     }
     let most_slices = prev_power_of_two((k / run / 2).clamp(1, FEW_THREADS));
     let mut slices = most_slices.min(32);
@@ -259,7 +276,8 @@ fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Ch
     let columns = FEW_THREADS / slices;
     let columns = columns.min(prev_power_of_two(n.max(1)).max(1));
     let few = FewRows { is_swapped, along_columns, columns, slices, column_run: 1, run };
-    Some(Choice { method: Method::Few(few), splits: 1, part: k })
+    let cycles = few_cycles([batch, n, k], matrix_type, 1);
+    Some(Choice { method: Method::Few(few), splits: 1, part: k, cycles })
 }
 
 fn prev_power_of_two(x: i64) -> i64 {
