@@ -4,7 +4,8 @@
 # TOOL=FILE: another tfcompile. STEPS=N: number of steps.
 # DEVICE=XLA_GPU:0: instead trains each graph in a session on this device, and compares the losses
 # with those on XLA_CPU:0 or CPU:0 (TFCOMPILE_DEVICE_DRIVER=opencl for a device of OpenCL). The
-# examples are random, so the losses diverge and multiply differences of rounding: 5 steps by default.
+# examples are random, so the losses diverge and multiply differences of rounding: 5 steps by
+# default.
 set -eu
 
 cd "$(dirname "$0")/../.."
