@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-tflite test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -128,6 +128,8 @@ oracle: tools ## compare whole programs with the recorded results of TensorFlow
 conformance: tools ## run the recorded cases; fail on any unlisted failure, and on any listed case that passes
 	$(CONFORMANCE) tests/conformance
 	$(CONFORMANCE) tests/conformance --evaluator
+	target/release/tflite-cases tests/tflite --known tests/tflite/known_failures.toml
+	target/release/tflite-cases tests/tflite --evaluator --known tests/tflite/known_failures.toml
 	$(SHARED) conformance/cases $(CONFORMANCE) {} $(KNOWN)
 	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} $(KNOWN)
 	$(SHARED) conformance/cases $(CONFORMANCE) {} --evaluator $(KNOWN)
@@ -218,6 +220,10 @@ test-gpu-sessions: build ## run sessions on an OpenCL device for processors: pla
 .PHONY: test-sessions
 test-sessions: ## run the fourteen training steps in sessions: node by node, clustered, as one cluster, with changing batches (EXPERIMENTS="fc ...")
 	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture
+
+.PHONY: test-tflite
+test-tflite: build ## compare the .tflite models of packages (mediapipe, basic-pitch) with LiteRT
+	scripts/test_tflite.sh
 
 .PHONY: test-external
 test-external: tools ## run the HLO texts of XLA's unit tests and StableHLO's own tests (XLA=CLONE STABLEHLO=CHECKOUT)

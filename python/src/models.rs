@@ -83,7 +83,7 @@ impl ModelOptions {
             }
         }
         let options = self.load_options()?;
-        let mut model = tf::model::load(&self.path, &options)?;
+        let mut model = compiler::load(&self.path, &options)?;
         model.name.clone_from(&self.name);
         let (config, problems, notes) = match &options.config {
             Some(config) => (config.clone(), Vec::new(), Vec::new()),

@@ -13,14 +13,14 @@ use jit::{
 use memmap2::Mmap;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use shape::ArrayShape;
+use shape::{ArrayShape, Quantization};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use support::{Error, Result};
 
-/// An argument or a result for Python: kind, name, node, type, sizes, and a flag for sizes that are
-/// bounds.
-type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>);
+/// An argument or a result for Python: kind, name, node, type, sizes, a flag for sizes that are
+/// bounds, and scale and zero point if it is quantized.
+type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>, Option<(f32, i32)>);
 
 /// Memory that persists between runs.
 struct State {
@@ -92,7 +92,7 @@ impl Program {
                 Role::Variable if interface.new_value(k).is_none() => "readonly variable",
                 role => role.name(),
             };
-            told(kind, argument.label(), &argument.id, &argument.shape)
+            told(kind, argument.label(), &argument.id, &argument.shape, argument.quantization)
         };
         interface.arguments().iter().enumerate().map(told).collect()
     }
@@ -102,7 +102,7 @@ impl Program {
     fn results(&self) -> Vec<Told> {
         let told = |result: &Output| {
             let kind = if result.alias.is_some() { "variable" } else { "fetch" };
-            told(kind, result.label(), &result.id, &result.shape)
+            told(kind, result.label(), &result.id, &result.shape, result.quantization)
         };
         self.code.interface().results().iter().map(told).collect()
     }
@@ -338,7 +338,14 @@ fn check_apart(ranges: Vec<Range>) -> Result<()> {
     Ok(())
 }
 
-fn told(kind: &str, name: String, id: &Identifier, shape: &ArrayShape) -> Told {
+fn told(
+    kind: &str,
+    name: String,
+    id: &Identifier,
+    shape: &ArrayShape,
+    quantization: Option<Quantization>,
+) -> Told {
+    let quantization = quantization.map(|Quantization { scale, zero_point }| (scale, zero_point));
     let bounded = shape.dimensions.iter().map(|dimension| dimension.is_dynamic).collect();
-    (kind.to_owned(), name, id.to_string(), shape.element_type.name(), shape.sizes(), bounded)
+    (kind.to_owned(), name, id.to_string(), shape.element_type.name(), shape.sizes(), bounded, quantization)
 }

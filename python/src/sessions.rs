@@ -226,7 +226,7 @@ pub(crate) fn initial_values<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, Vec<(String, Bound<'py, PyAny>)>)> {
     let options =
         LoadOptions { checkpoint, variables_to_feed: VariablesToFeed::All, ..LoadOptions::default() };
-    let model = py.detach(|| compiler::guarded(|| tf::model::load(&path, &options))).map_err(failed)?;
+    let model = py.detach(|| compiler::guarded(|| compiler::load(&path, &options))).map_err(failed)?;
     let text = tf::source::graph_def_to_text(&model.graph);
     let mut values = Vec::new();
     for (name, literal) in &model.initial {

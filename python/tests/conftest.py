@@ -28,6 +28,18 @@ node { name: "places" op: "Where" input: "x" attr { key: "T" value { type: DT_IN
 """
 
 
+# Reverses six integers that stand for real numbers.
+QUANTIZED = b"""
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_INT8 } }
+       attr { key: "shape" value { shape { dim { size: 6 } } } }
+       attr { key: "_scales" value { list { f: 0.5 } } } attr { key: "_zero_points" value { list { i: -3 } } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "y" op: "ReverseV2" input: "x" input: "axis" attr { key: "T" value { type: DT_INT8 } }
+       attr { key: "_scales" value { list { f: 0.25 } } } attr { key: "_zero_points" value { list { i: 4 } } } }
+"""
+
+
 @pytest.fixture(autouse=True)
 def constants_directory(tmp_path, monkeypatch):
     directory = tmp_path / "constants"

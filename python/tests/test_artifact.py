@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import tfcompile
-from conftest import CHOSEN, COUNTER, LAYER
+from conftest import CHOSEN, COUNTER, LAYER, QUANTIZED
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 # relu(x w), by hand.
@@ -134,3 +134,22 @@ def test_one_array_for_two_variables_is_refused():
     model._memory["other"] = model._memory["count"]
     with pytest.raises(ValueError, match="share memory"):
         model(1, 1)
+
+
+def test_quantized_arrays_have_scale_and_zero_point():
+    model = tfcompile.compile(QUANTIZED).load()
+    assert model.quantization == {"x": (0.5, -3), "y": (0.25, 4)}
+    # In steps of 0.5: -2.5, 0.5, 0.4, both ends, and no number.
+    values = [-1.25, 0.25, 0.2, 1e30, -np.inf, np.nan]
+    x = model.quantize("x", values)
+    assert x.dtype == np.int8 and x.tolist() == [-6, -2, -3, 127, -128, -3]
+    y = model(x=x)["y"]
+    assert y.tolist() == [-3, -128, 127, -3, -2, -6]
+    # 0.25 * (stored - 4).
+    assert model.dequantize("y", y).tolist() == [-1.75, -33, 30.75, -1.75, -1.5, -2.5]
+    for given in (np.array(values, np.float32), values):
+        with pytest.raises(TypeError, match=r"feed 'x' expected type int8, got float.*model.quantize\('x', array\)"):
+            model(x=given)
+    with pytest.raises(ValueError, match="'y' is not quantized; these are: x"):
+        model.quantize("y", values)
+    assert tfcompile.compile(LAYER).load().quantization == {}

@@ -60,6 +60,26 @@ def element(of: np.dtype) -> str:
     raise TypeError(f"unsupported array type: {of}")
 
 
+def quantize(values, of: np.dtype, scale: float, zero_point: int) -> np.ndarray:
+    """Returns the integers nearest to real numbers.
+
+    Halves are rounded away from zero. Numbers beyond the type's range become its nearest end, and NaN becomes the zero point.
+    """
+    range_of = np.iinfo(of)
+    with np.errstate(over="ignore"):
+        steps = np.asarray(values, np.float32) / np.float32(scale)
+    steps = np.clip(np.asarray(steps, np.float64), range_of.min - zero_point, range_of.max - zero_point)
+    steps = np.where(np.isnan(steps), 0, steps)
+    # The difference is exact, so this rounds 0.49999997 down.
+    whole = np.trunc(steps)
+    return (whole + (steps - whole >= 0.5) - (steps - whole <= -0.5) + zero_point).astype(of)
+
+
+def dequantize(array, scale: float, zero_point: int) -> np.ndarray:
+    """Returns the real numbers that integers stand for."""
+    return np.float32(scale) * (np.asarray(array).astype(np.int64) - zero_point).astype(np.float32)
+
+
 def empty(element_type: str, shape: tuple[int, ...]) -> np.ndarray:
     """Allocates an array aligned to 64 bytes, as compiled code requires for results."""
     of = dtype(element_type)

@@ -153,6 +153,35 @@ class Model:
         return {entry.name: (entry.dtype, entry.shape) for entry in self._fetches}
 
     @property
+    def quantization(self) -> dict[str, tuple[float, int]]:
+        """Scale and zero point of the arrays of integers that stand for real numbers: real = scale * (stored - zero point).
+
+        If a fetch has the name of a feed or variable, the entry is that of the latter.
+        """
+        entries = [*self._fetches, *self._variables, *self._feeds]
+        return {entry.name: entry.quantization for entry in entries if entry.quantization is not None}
+
+    def quantize(self, name: str, values: Any) -> np.ndarray:
+        """Returns real numbers as the integers of a quantized feed or variable.
+
+        Each becomes the nearest integer, halves away from zero. Numbers beyond the type's range become its nearest end, and NaN becomes
+        the zero point.
+        """
+        entry = self._quantized(name, [*self._feeds, *self._variables])
+        return _arrays.quantize(values, entry.dtype, *entry.quantization)
+
+    def dequantize(self, name: str, array: Any) -> np.ndarray:
+        """Returns the integers of a quantized fetch or variable as real numbers of type float32."""
+        entry = self._quantized(name, [*self._fetches, *self._variables])
+        return _arrays.dequantize(array, *entry.quantization)
+
+    def _quantized(self, name: str, entries: list["_Entry"]) -> "_Entry":
+        names = [entry.name for entry in entries if entry.quantization is not None]
+        if name not in names:
+            raise ValueError(f"{name!r} is not quantized; these are: {', '.join(names) or 'none'}")
+        return next(entry for entry in entries if entry.name == name)
+
+    @property
     def device(self) -> str | None:
         """Name of the GPU that runs the model, such as `cuda:0`. `None` for the processor."""
         return self._program.device
@@ -249,11 +278,20 @@ class Model:
 class _Entry:
     """An argument or a result."""
 
-    def __init__(self, kind: str, name: str, node: str, element: str, sizes: list[int], bounded: list[bool]):
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        node: str,
+        element: str,
+        sizes: list[int],
+        bounded: list[bool],
+        quantization: tuple[float, int] | None,
+    ):
         # A tensor without a name in the config is named after its node.
         self.kind, self.node, self.element = kind, node, element
         self.name = name.removesuffix(":0")
-        self.shape, self.bounded = tuple(sizes), bounded
+        self.shape, self.bounded, self.quantization = tuple(sizes), bounded, quantization
         self.dtype = _arrays.dtype(element)
         self.label = f"{'feed' if kind == 'feed' else 'variable'} {self.name!r}"
 
@@ -268,6 +306,9 @@ class _Entry:
         if array.shape != self.shape:
             raise ValueError(f"{self.label} expected shape {list(self.shape)}, got {list(array.shape)}")
         if array.dtype != self.dtype:
+            if self.quantization is not None and array.dtype.kind == "f":
+                hint = f"pass integers, such as model.quantize({self.name!r}, array)"
+                raise TypeError(f"{self.label} expected type {self.dtype}, got {array.dtype}: it is quantized; {hint}")
             if not np.can_cast(array.dtype, self.dtype, "same_kind") and not isinstance(given, (int, float, list, tuple)):
                 raise TypeError(f"{self.label} expected type {self.dtype}, got {array.dtype}")
             array = array.astype(self.dtype)

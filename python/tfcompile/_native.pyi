@@ -6,7 +6,7 @@ import numpy as np
 
 VERSION: str
 
-Told = tuple[str, str, str, str, list[int], list[bool]]
+Told = tuple[str, str, str, str, list[int], list[bool], tuple[float, int] | None]
 Field = tuple[str, int, str, list[int] | None, int]
 
 def build(wanted: dict[str, Any], name: str, class_: str, constants: PathLike[str], /) -> tuple[bytes, str, list[str]]: ...

@@ -1,5 +1,5 @@
-//! Compiles the same model with its weights in a file, and a model with a data-dependent result
-//! size.
+//! Compiles the same model with its weights in a file, a model with a data-dependent result size,
+//! and a quantized model.
 
 fn main() {
     tfcompile_build::Model::new("model/scorer.pbtxt")
@@ -9,4 +9,5 @@ fn main() {
         .constants_file(true)
         .compile();
     tfcompile_build::Model::new("model/chosen.pbtxt").config("model/chosen.config.pbtxt").compile();
+    tfcompile_build::Model::new("model/row.tflite").compile();
 }

@@ -13,6 +13,7 @@ use crate::artifact::{Artifact, Signature};
 use crate::cpp_name::is_identifier;
 use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Arena, Constants, CppNames, Text, cpp_names, embed_one};
+use crate::quantized::{self, Quantized};
 use hlo::Interface;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -64,6 +65,7 @@ struct Buffer<'a> {
     index: usize,
     shape: &'a shape::ArrayShape,
     access: Access,
+    quantized: Option<Quantized>,
 }
 
 /// Writers of a buffer.
@@ -115,6 +117,7 @@ fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
             Some(_) => Access::Variable,
             None => Access::Argument,
         },
+        quantized: Quantized::new(&argument.shape, argument.quantization),
     })
     .collect()
 }
@@ -126,6 +129,7 @@ fn results<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
         index,
         shape: &result.shape,
         access: Access::Result,
+        quantized: Quantized::new(&result.shape, result.quantization),
     })
     .collect()
 }
@@ -195,6 +199,9 @@ fn begin(out: &mut Text, source: &Source<'_>) -> Result<()> {
     }
     if source.artifact.device.is_some() {
         embed_one(out, "tfcompile/device_state.h", &mut emitted_paths)?;
+    }
+    if quantized::converts(&source.artifact.interface) {
+        embed_one(out, quantized::HEADER, &mut emitted_paths)?;
     }
     if source.has_complex() {
         complex(out);

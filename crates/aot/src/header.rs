@@ -16,8 +16,9 @@ mod variables;
 
 use crate::artifact::{Artifact, Signature};
 use crate::mangle::{self, Group, Named};
-use hlo::{Argument, Interface, Role};
-use shape::ArrayShape;
+use crate::quantized;
+use hlo::{Argument, Interface, Output, Role};
+use shape::{ArrayShape, Quantization};
 use support::{Error, Result};
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
@@ -125,8 +126,8 @@ fn end(out: &mut Text, artifact: &Artifact) {
 /// Mangles all names. Fails on conflicts that the user must resolve.
 pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
     let group = |prefix, noun, settable| Group { prefix, noun, settable };
-    let feeds: Vec<_> = interface.feeds().iter().map(|a| chosen_name(&a.name, &a.shape)).collect();
-    let fetches: Vec<_> = interface.fetches().iter().map(|r| chosen_name(&r.name, &r.shape)).collect();
+    let feeds: Vec<_> = interface.feeds().iter().map(feed_name).collect();
+    let fetches: Vec<_> = interface.fetches().iter().map(fetch_name).collect();
     let variables: Vec<_> = interface.variables().iter().map(variable_name).collect();
     Ok(CppNames {
         feeds: mangle::mangle(group("arg", "feed", true), &feeds)?,
@@ -135,18 +136,34 @@ pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
     })
 }
 
-/// Returns the name that the user chose, if any, with the number of parameters of its element
-/// accessor.
-fn chosen_name<'a>(name: &'a Option<String>, shape: &ArrayShape) -> Option<Named<'a>> {
-    let name = name.as_deref().filter(|name| !name.is_empty())?;
-    Some(Named { name, chosen: true, parameters: accessors::parameters(shape) })
+/// Returns the name that the user chose, if any.
+fn chosen_name(name: &Option<String>) -> Option<&str> {
+    name.as_deref().filter(|name| !name.is_empty())
+}
+
+fn named<'a>(
+    name: &'a str,
+    chosen: bool,
+    shape: &ArrayShape,
+    quantization: Option<Quantization>,
+) -> Named<'a> {
+    let parameters = accessors::parameters(shape);
+    Named { name, chosen, parameters, is_quantized: quantization.is_some() }
+}
+
+fn feed_name(feed: &Argument) -> Option<Named<'_>> {
+    Some(named(chosen_name(&feed.name)?, true, &feed.shape, feed.quantization))
+}
+
+fn fetch_name(fetch: &Output) -> Option<Named<'_>> {
+    Some(named(chosen_name(&fetch.name)?, true, &fetch.shape, fetch.quantization))
 }
 
 /// Returns the name that the user chose for a variable, or else the name of its node.
 fn variable_name(variable: &Argument) -> Option<Named<'_>> {
-    let parameters = accessors::parameters(&variable.shape);
-    let of_node = Named { name: variable.id.node(), chosen: false, parameters };
-    Some(chosen_name(&variable.name, &variable.shape).unwrap_or(of_node))
+    let chosen = chosen_name(&variable.name);
+    let name = chosen.unwrap_or(variable.id.node());
+    Some(named(name, chosen.is_some(), &variable.shape, variable.quantization))
 }
 
 /// Returns the name by which programs look up a feed or variable: the config's name, or else a
@@ -186,6 +203,10 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
     }
     if !artifact.interface.variables().is_empty() {
         runtime.insert(0, variables::HEADER);
+        runtime.sort_unstable();
+    }
+    if quantized::converts(&artifact.interface) {
+        runtime.push(quantized::HEADER);
         runtime.sort_unstable();
     }
     if artifact.device.is_some() {

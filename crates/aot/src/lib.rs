@@ -18,6 +18,7 @@ mod metadata;
 mod object_file;
 mod program_shape_proto;
 mod programs;
+mod quantized;
 mod runtime_headers;
 mod rust_module;
 mod shared;

@@ -29,6 +29,8 @@ pub(crate) struct Named<'a> {
     pub(crate) chosen: bool,
     /// Number of parameters of the element accessor.
     pub(crate) parameters: usize,
+    /// True if the entry is quantized, so that it has members for scale and zero point.
+    pub(crate) is_quantized: bool,
 }
 
 /// Members of the base class that begin like accessors. A member with the same name would hide
@@ -83,7 +85,7 @@ fn claim(group: Group, named: Named<'_>, taken: &mut BTreeSet<Signature>) -> Str
     let base = replace_illegal(named.name);
     let mut candidate = base.clone();
     for number in 2.. {
-        let members = members(group, &candidate, named.parameters);
+        let members = members(group, &candidate, named);
         let hides_base = members.iter().any(|(name, _)| BASE_MEMBERS.contains(&name.as_str()));
         if !hides_base && members.iter().all(|member| !taken.contains(member)) {
             taken.extend(members);
@@ -94,13 +96,13 @@ fn claim(group: Group, named: Named<'_>, taken: &mut BTreeSet<Signature>) -> Str
     candidate
 }
 
-fn members(group: Group, suffix: &str, parameters: usize) -> Vec<Signature> {
+fn members(group: Group, suffix: &str, named: Named<'_>) -> Vec<Signature> {
     let stem = format!("{}_{suffix}", group.prefix);
     let mut members = vec![
         (format!("{stem}_data"), 0),
         (format!("{stem}_size"), 0),
         (format!("{stem}_count"), 0),
-        (stem.clone(), parameters),
+        (stem.clone(), named.parameters),
     ];
     if group.prefix == "result" {
         // Only bounded results have this member. The name is reserved for all results.
@@ -108,6 +110,9 @@ fn members(group: Group, suffix: &str, parameters: usize) -> Vec<Signature> {
     }
     if group.settable {
         members.push((format!("set_{stem}_data"), 1));
+    }
+    if named.is_quantized {
+        members.extend(["scale", "zero_point"].map(|of| (format!("{stem}_{of}"), 0)));
     }
     members
 }
@@ -123,9 +128,21 @@ mod tests {
     const FEED: Group = Group { prefix: "arg", noun: "feed", settable: true };
 
     fn mangled(names: &[(&str, usize)]) -> Result<Vec<String>> {
-        let entries: Vec<_> =
-            names.iter().map(|&(name, parameters)| Some(Named { name, chosen: true, parameters })).collect();
+        let named = |&(name, parameters)| Some(Named { name, chosen: true, parameters, is_quantized: false });
+        let entries: Vec<_> = names.iter().map(named).collect();
         Ok(mangle(FEED, &entries)?.into_iter().flatten().collect())
+    }
+
+    #[test]
+    fn members_of_quantized_entries_are_taken() {
+        let named = |name, is_quantized| Some(Named { name, chosen: true, parameters: 0, is_quantized });
+        let names = |is_quantized| {
+            let entries =
+                ["x", "x_scale", "x_zero_point"].map(|name| named(name, is_quantized && name == "x"));
+            mangle(FEED, &entries).unwrap().into_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(names(true), ["x", "x_scale_2", "x_zero_point_2"]);
+        assert_eq!(names(false), ["x", "x_scale", "x_zero_point"]);
     }
 
     #[test]

@@ -21,7 +21,8 @@
 //! - `device`, only for programs that run on a GPU: `driver` (`cuda` or `opencl`) and
 //!   `architectures`; `memory` is then the device's
 //! - `arguments` and `results`: `name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, the name
-//!   in the header; bounded results also have `dim_size_accessor`
+//!   in the header; bounded results also have `dim_size_accessor`, and arrays of integers that are
+//!   quantized have `scale` and `zero_point`: real = scale × (stored - zero point)
 //! - `memory`: sizes in bytes
 //! - `profile_counters`
 //! - `inputs`: SHA-256 by role
@@ -33,7 +34,7 @@ use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
 use hlo::{Argument, Identifier, Interface, Origin, Output, Role};
 use serde_json::{Map, Value, json};
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, PrimitiveType, Quantization};
 use support::{Error, Result};
 
 /// Magic number of a record.
@@ -135,7 +136,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
 }
 
 /// An argument or a result, with the name of its C++ accessor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Accessor {
     /// `feed`, `fetch`, `variable`, or `readonly variable`.
     pub kind: &'static str,
@@ -147,6 +148,8 @@ pub struct Accessor {
     pub shape: ArrayShape,
     /// Element accessor, such as `arg_x`.
     pub accessor: String,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
 }
 
 impl Accessor {
@@ -161,6 +164,10 @@ impl Accessor {
         });
         if !self.shape.is_static() {
             entry["dim_size_accessor"] = json!(format!("{}_dim_size", self.accessor));
+        }
+        if let Some(Quantization { scale, zero_point }) = self.quantization {
+            entry["scale"] = json!(scale);
+            entry["zero_point"] = json!(zero_point);
         }
         entry
     }
@@ -187,6 +194,7 @@ fn arguments(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
         node: argument.id.to_string(),
         shape: argument.shape.clone(),
         accessor: accessor(index),
+        quantization: argument.quantization,
     };
     interface.arguments().iter().enumerate().map(entry).collect()
 }
@@ -201,7 +209,7 @@ fn results(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
             }
         };
         let (name, node, shape) = (result.name.clone(), result.id.to_string(), result.shape.clone());
-        Accessor { kind, name, node, shape, accessor }
+        Accessor { kind, name, node, shape, accessor, quantization: result.quantization }
     };
     interface.results().iter().enumerate().map(entry).collect()
 }
@@ -227,6 +235,7 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
             id: identifier(entry, role == Role::Variable)?,
             shape: parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?,
             role,
+            quantization: read_quantization(entry).ok_or_else(damaged)?,
         });
     }
     let mut results = Vec::new();
@@ -234,17 +243,26 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
         let is_fetch = text(entry, "kind")? == "fetch";
         let (name, id) = (entry["name"].as_str().map(str::to_owned), identifier(entry, !is_fetch)?);
         let shape = parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?;
-        let result = if is_fetch {
+        let mut result = if is_fetch {
             Output::new(name, id, shape, Origin::Fetch)
         } else {
             Output::new_value(name, id, shape, &arguments)
         };
+        result.quantization = read_quantization(entry).ok_or_else(damaged)?;
         if !is_fetch && result.alias.is_none() {
             return Err(damaged());
         }
         results.push(result);
     }
     Ok(Interface::new(arguments, results))
+}
+
+/// Returns the quantization of an entry that has one; the outer `None` if it is damaged.
+fn read_quantization(entry: &Value) -> Option<Option<Quantization>> {
+    match (&entry["scale"], &entry["zero_point"]) {
+        (Value::Null, Value::Null) => Some(None),
+        (scale, zero_point) => Quantization::new(scale.as_f64()? as f32, zero_point.as_i64()?).map(Some),
+    }
 }
 
 /// Parses a shape such as `f32[2,<=3]`.

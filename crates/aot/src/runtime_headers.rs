@@ -38,6 +38,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/frame.h",
     "tfcompile/hlo_profile_printer.h",
     "tfcompile/program_shape.h",
+    "tfcompile/quantization.h",
     "tfcompile/state.h",
     "tfcompile/thread_pool.h",
     "tfcompile/types.h",

@@ -5,11 +5,13 @@
 //! everything, so it can be included in any module, next to other models.
 
 mod methods;
+mod quantization;
 mod types;
 
 use crate::artifact::{Artifact, Signature};
 use crate::header::{CppNames, Text, cpp_names, not_freestanding};
-use hlo::{Identifier, Interface};
+use crate::quantized::Quantized;
+use hlo::{Argument, Identifier, Interface, Output};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -46,6 +48,7 @@ struct Field<'a> {
     id: &'a Identifier,
     /// `[[f32; 3]; 2]`.
     rust_type: String,
+    quantized: Option<Quantized>,
 }
 
 /// Returns the Rust module of an artifact, as contents of a file for `include!`.
@@ -103,6 +106,18 @@ fn check_names(signature: Signature<'_>, has_device: bool) -> Result<()> {
             )));
         }
     }
+    // Names that differ only in case have the same constants.
+    let mut constants = BTreeMap::new();
+    for field in arguments.iter().chain(&fetches).filter(|field| field.quantized.is_some()) {
+        let constant = field.constant("SCALE");
+        if let Some(other) = constants.insert(constant.clone(), field.id) {
+            return Err(Error::invalid(format!(
+                "'{}' and '{other}' would both define the Rust constant {constant}; give one of them another name in the \
+                 config",
+                field.id
+            )));
+        }
+    }
     Ok(())
 }
 
@@ -110,13 +125,20 @@ fn arguments<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
     let all = interface.arguments().iter().zip(names).enumerate();
-    all.map(|(index, (argument, (kind, name)))| field(kind, index, name, &argument.shape, &argument.id))
-        .collect()
+    let field = |(index, (argument, (kind, name))): (usize, (&'a Argument, (&str, &Option<String>)))| {
+        let quantized = Quantized::new(&argument.shape, argument.quantization);
+        field(kind, index, name, &argument.shape, &argument.id, quantized)
+    };
+    all.map(field).collect()
 }
 
 fn fetches<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
     let all = interface.fetches().iter().zip(&names.fetches).enumerate();
-    all.map(|(index, (fetch, name))| field("result", index, name, &fetch.shape, &fetch.id)).collect()
+    let field = |(index, (fetch, name)): (usize, (&'a Output, &Option<String>))| {
+        let quantized = Quantized::new(&fetch.shape, fetch.quantization);
+        field("result", index, name, &fetch.shape, &fetch.id, quantized)
+    };
+    all.map(field).collect()
 }
 
 fn field<'a>(
@@ -125,12 +147,20 @@ fn field<'a>(
     name: &Option<String>,
     shape: &'a ArrayShape,
     id: &'a Identifier,
+    quantized: Option<Quantized>,
 ) -> Field<'a> {
     let name = match name {
         Some(name) => format!("{kind}_{name}"),
         None => format!("{kind}{index}"),
     };
-    Field { name, shape, id, rust_type: types::rust_type(shape) }
+    Field { name, shape, id, rust_type: types::rust_type(shape), quantized }
+}
+
+impl Field<'_> {
+    /// Returns the name of an associated constant, such as `ARG_X_SCALE`.
+    fn constant(&self, what: &str) -> String {
+        format!("{}_{what}", self.name.to_ascii_uppercase())
+    }
 }
 
 impl Source<'_> {

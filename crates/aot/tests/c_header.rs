@@ -29,6 +29,15 @@ fn variables_with_mangled_names() {
 }
 
 #[test]
+fn quantized_arrays() {
+    check(
+        "quantized_c.h",
+        &crate::fixtures::quantized(),
+        &CHeaderOptions { prefix: Some("quantized".into()) },
+    );
+}
+
+#[test]
 fn constants_in_a_file_under_another_prefix() {
     check("scale_c.h", &crate::fixtures::scale(), &CHeaderOptions { prefix: Some("scale_model".into()) });
 }

@@ -50,6 +50,16 @@ fn all_types_and_sizes() {
 }
 
 #[test]
+fn quantized_arrays() {
+    check("quantized.h", &crate::fixtures::quantized(), NONE);
+    let freestanding = HeaderOptions { freestanding: true, ..NONE };
+    check("quantized_freestanding.h", &crate::fixtures::quantized(), freestanding);
+    let on_device = header(&crate::fixtures::on_cuda(crate::fixtures::quantized()), &NONE).unwrap();
+    assert!(on_device.contains("#include \"tfcompile/quantization.h\""), "{on_device}");
+    assert!(on_device.contains("void quantize_arg_x(const float* values) {"), "{on_device}");
+}
+
+#[test]
 fn constants_in_a_file() {
     check("scale.h", &crate::fixtures::scale(), NONE);
 }

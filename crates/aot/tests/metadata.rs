@@ -59,7 +59,8 @@ fn the_interface_reads_back() {
         results[0].shape = ArrayShape::new(PrimitiveType::F32, &[2, 3]);
         results[0].shape.dimensions[1].is_dynamic = true;
     });
-    for artifact in [crate::fixtures::train(), crate::fixtures::types(), bounded] {
+    let quantized = crate::fixtures::quantized();
+    for artifact in [crate::fixtures::train(), crate::fixtures::types(), bounded, quantized] {
         let bytes = metadata_object(&artifact, &PLAIN).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let section = file.section_by_name(".tfcompile").unwrap();
@@ -67,6 +68,12 @@ fn the_interface_reads_back() {
         assert_eq!(read_interface(&record).unwrap(), artifact.interface);
     }
     assert!(read_interface(&json!({"arguments": [{"kind": "feed"}], "results": []})).is_err());
+    let mut feed = json!({"kind": "feed", "node": "x:0", "shape": "s8[2]", "scale": 0.5, "zero_point": -3});
+    let read = |feed: &serde_json::Value| read_interface(&json!({"arguments": [feed], "results": []}));
+    let quantization = read(&feed).unwrap().arguments()[0].quantization.unwrap();
+    assert_eq!((quantization.scale, quantization.zero_point), (0.5, -3));
+    feed["scale"] = json!(-0.5);
+    assert!(read(&feed).is_err());
 }
 
 #[test]

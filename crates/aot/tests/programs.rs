@@ -37,6 +37,9 @@ fn workplace(name: &str) -> PathBuf {
         ("counter_freestanding.h", crate::fixtures::counter(), freestanding),
         ("state_standalone.h", crate::fixtures::state(), standalone),
         ("state_freestanding.h", crate::fixtures::state(), freestanding),
+        ("quantized.h", crate::fixtures::quantized(), plain),
+        ("quantized_standalone.h", crate::fixtures::quantized(), standalone),
+        ("quantized_freestanding.h", crate::fixtures::quantized(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
@@ -49,6 +52,7 @@ fn workplace(name: &str) -> PathBuf {
         ("far_c.h", crate::fixtures::far(), None),
         ("constant_c.h", crate::fixtures::constant(), None),
         ("counter_c.h", crate::fixtures::counter(), None),
+        ("quantized_c.h", crate::fixtures::quantized(), None),
     ] {
         let options = CHeaderOptions { prefix: prefix.map(str::to_owned) };
         std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
@@ -309,6 +313,24 @@ fn freestanding_classes() {
 }
 
 #[test]
+fn floats_become_integers_of_quantized_arrays() {
+    for header in ["quantized.h", "quantized_standalone.h", "quantized_freestanding.h"] {
+        let macros = format!("-DQUANTIZED_HEADER=\"{header}\"");
+        let flags = ["-Wpedantic", "-Wconversion", "-Wshadow", "-fno-exceptions", "-fno-rtti", &macros];
+        build_and_run(header.trim_end_matches(".h"), &["quantized.cc"], &flags);
+    }
+}
+
+#[test]
+fn floats_become_integers_of_quantized_arrays_in_c() {
+    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++11")] {
+        let folder = workplace(&format!("quantized_{language}"));
+        let flags: Vec<&str> = STRICT.into_iter().chain(["-O2", standard, "-x", language]).collect();
+        build_and_run_in(&folder, &compilers(), "quantized_c", &["quantized.c"], &flags);
+    }
+}
+
+#[test]
 fn standalone_headers_need_no_other() {
     let folder = workplace("standalone");
     let flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
@@ -399,8 +421,9 @@ fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
         "far_c.h",
         "constant_c.h",
         "counter_c.h",
+        "quantized_c.h",
     ];
-    let classes = ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter"]
+    let classes = ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter", "quantized"]
         .map(|name| format!("{name}_freestanding.h"));
     let text = |headers: &[&str]| headers.iter().map(|h| format!("#include \"{h}\"\n")).collect::<String>();
     std::fs::write(folder.join("unit.c"), text(&c_headers)).unwrap();

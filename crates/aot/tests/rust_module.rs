@@ -30,6 +30,19 @@ fn constants_in_a_file_without_std() {
 }
 
 #[test]
+fn quantized_arrays() {
+    check("quantized.rs.txt", &crate::fixtures::quantized(), &RustOptions::default());
+    let text = rust_module(&crate::fixtures::quantized(), &RustOptions { no_std: true }).unwrap();
+    assert!(text.contains("pub const ARG_X_SCALE: f32 = 0.5;"), "{text}");
+    assert!(text.contains("pub fn quantize_arg_x(&mut self, values: &[[[f32; 3]; 1]; 2]) {"), "{text}");
+    let mut artifact = crate::fixtures::quantized();
+    crate::fixtures::rewrite(&mut artifact, |arguments, _| arguments[3].name = Some("X".into()));
+    let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
+    let message = "'bias:0' and 'x:0' would both define the Rust constant ARG_X_SCALE";
+    assert!(error.message().contains(message), "{error}");
+}
+
+#[test]
 fn programs_for_gpus() {
     let train = crate::fixtures::on_cuda(crate::fixtures::train());
     check("train_cuda.rs.txt", &train, &RustOptions::default());

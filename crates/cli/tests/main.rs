@@ -19,6 +19,7 @@ mod messages;
 mod mnist;
 mod objects;
 mod programs;
+mod quantized;
 mod run;
 mod rust;
 mod saved_models;

@@ -1,6 +1,6 @@
 //! Rust programs with compiled graphs: the example for Cargo, and the options of `tfcompile-build`.
 
-use crate::support::{root, succeed};
+use crate::support::{quantized_case, root, succeed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -126,5 +126,7 @@ fn models_without_std_with_constants_files_and_with_bounded_results() {
     let package = Package::copy(&root().join("tests/rust"));
     let model = root().join("examples/cargo/model");
     copy_files(&model, &package.path("model"));
+    let row = package.path("model/row.tflite");
+    quantized_case(("maximum", "int8_quantized_row"), &row);
     assert_eq!(package.run(), "all variants agree\n");
 }

@@ -15,6 +15,7 @@ mod device_target;
 mod front;
 mod hlo_program;
 mod in_process;
+mod load;
 mod loadable;
 mod options;
 mod pipeline;
@@ -37,6 +38,7 @@ pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use kernel::Counter;
+pub use load::load;
 pub use loadable::{Loadable, compile_loadable};
 pub use options::{Assembler, BackOptions};
 pub use pipeline::{

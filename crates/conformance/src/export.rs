@@ -47,7 +47,7 @@ pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
 pub fn module_of_model(path: &Path, fetch: &str) -> Result<Module> {
     let infer = tf::InferOptions { fetches: vec![(fetch.to_owned(), 0)], ..tf::InferOptions::default() };
     let options = tf::model::LoadOptions { infer, ..tf::model::LoadOptions::default() };
-    let model = tf::model::load(path, &options)?;
+    let model = compiler::load(path, &options)?;
     let config = model.infer()?.config;
     Ok(compiler::import(model.graph, config, &mut NoObserver)?.module)
 }

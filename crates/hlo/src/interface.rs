@@ -4,7 +4,7 @@
 //! result uses, and which additional results hold the true sizes of bounded dimensions.
 
 use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
-use shape::{ArrayShape, ProgramShape, Shape};
+use shape::{ArrayShape, ProgramShape, Quantization, Shape};
 use std::collections::BTreeSet;
 use std::fmt;
 use support::{Error, Result};
@@ -54,6 +54,8 @@ pub struct Argument {
     pub shape: ArrayShape,
     /// Feed or variable.
     pub role: Role,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
 }
 
 /// The origin of a result.
@@ -90,6 +92,8 @@ pub struct Output {
     pub origin: Origin,
     /// The argument whose memory it uses; `None` if it has separate memory.
     pub alias: Option<usize>,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
     sizes: Vec<TrueSize>,
 }
 
@@ -150,6 +154,11 @@ impl Role {
 }
 
 impl Argument {
+    /// Returns an argument that is not quantized.
+    pub fn new(name: Option<String>, id: Identifier, shape: ArrayShape, role: Role) -> Self {
+        Self { name, id, shape, role, quantization: None }
+    }
+
     /// Returns the user's name for it, or else its identifier.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
@@ -164,11 +173,11 @@ impl Argument {
 impl Output {
     /// Returns a result with separate memory.
     pub fn new(name: Option<String>, id: Identifier, shape: ArrayShape, origin: Origin) -> Self {
-        Self { name, id, shape, origin, alias: None, sizes: Vec::new() }
+        Self { name, id, shape, origin, alias: None, quantization: None, sizes: Vec::new() }
     }
 
     /// Returns the new value of a variable, which uses the memory of the argument with the same
-    /// identifier.
+    /// identifier, and has its quantization.
     pub fn new_value(
         name: Option<String>,
         id: Identifier,
@@ -176,7 +185,8 @@ impl Output {
         arguments: &[Argument],
     ) -> Self {
         let alias = arguments.iter().position(|argument| argument.id == id);
-        Self { alias, ..Self::new(name, id, shape, Origin::Variable) }
+        let quantization = alias.and_then(|argument| arguments[argument].quantization);
+        Self { alias, quantization, ..Self::new(name, id, shape, Origin::Variable) }
     }
 
     /// Returns the user's name for it, or else its identifier.
@@ -250,7 +260,7 @@ impl Interface {
         for (k, shape) in signature.parameters.iter().enumerate() {
             let id = identifier(k);
             let role = if matches!(id, Identifier::Variable(_)) { Role::Variable } else { Role::Feed };
-            arguments.push(Argument { name: None, id, shape: array(shape)?, role });
+            arguments.push(Argument::new(None, id, array(shape)?, role));
         }
         let mut results = Vec::with_capacity(aliases.len());
         for (k, (shape, alias)) in elements.iter().zip(&aliases).enumerate() {
@@ -278,7 +288,7 @@ impl Interface {
     ) -> Self {
         let argument = |(k, shape): (usize, ArrayShape)| {
             let id = Identifier::first_of(format!("arg{k}"));
-            Argument { name: None, id, shape, role: Role::Feed }
+            Argument::new(None, id, shape, Role::Feed)
         };
         let result = |(k, shape): (usize, ArrayShape)| {
             Output::new(None, Identifier::first_of(format!("result{k}")), shape, Origin::Fetch)
@@ -482,8 +492,7 @@ mod tests {
         let [first, second] = [0, 1].map(|index| Identifier::Output { node: "x".to_owned(), index });
         let matches = |id: &Identifier, text: &str| {
             let shape = ArrayShape::new(PrimitiveType::F32, &[]);
-            Argument { name: Some("mine".to_owned()), id: id.clone(), shape, role: Role::Feed }
-                .is_called(text)
+            Argument::new(Some("mine".to_owned()), id.clone(), shape, Role::Feed).is_called(text)
         };
         assert!(matches(&first, "x") && matches(&first, "x:0") && matches(&first, "mine"));
         assert!(!matches(&first, "x:1") && !matches(&first, "xy"));

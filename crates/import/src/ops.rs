@@ -3,6 +3,7 @@
 pub(crate) mod array;
 pub(crate) mod image;
 pub(crate) mod linalg;
+pub(crate) mod lite;
 pub(crate) mod math;
 pub(crate) mod nn;
 pub(crate) mod quantized;

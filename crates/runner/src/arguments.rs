@@ -251,11 +251,9 @@ mod tests {
     use hlo::{Identifier, Interface};
 
     fn signature() -> Signature {
-        let argument = |name: &str, role, element_type, sizes: &[i64]| Argument {
-            name: Some(name.to_owned()),
-            id: Identifier::first_of(format!("node_{name}")),
-            role,
-            shape: ArrayShape::new(element_type, sizes),
+        let argument = |name: &str, role, element_type, sizes: &[i64]| {
+            let id = Identifier::first_of(format!("node_{name}"));
+            Argument::new(Some(name.to_owned()), id, ArrayShape::new(element_type, sizes), role)
         };
         let arguments = vec![
             argument("x", Role::Feed, PrimitiveType::F32, &[2, 2]),

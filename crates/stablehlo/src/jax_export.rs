@@ -3,7 +3,7 @@
 //!
 //! The fields are those of `jax/_src/export/serialization.fbs`, which never renumbers a field.
 
-use crate::flat_buffer::{Table, Vector};
+use flatbuffer::{Table, Vector};
 use mlir::{Attribute, Attributes, Block, Elements, Module, Operation, Type};
 use shape::Literal;
 use std::collections::BTreeSet;
@@ -45,8 +45,7 @@ pub fn read_export(bytes: &[u8]) -> Result<Module> {
     check(&root)?;
     let mut module = mlir::parse_bytecode(root.vector(field::MODULE, 1)?.as_bytes())?;
     let platforms = root.vector(field::PLATFORMS, 4)?.texts()?;
-    let retained: Vec<usize> =
-        root.vector(field::KEPT_ARGUMENTS, 2)?.u16s()?.into_iter().map(usize::from).collect();
+    let retained: Vec<usize> = root.u16s(field::KEPT_ARGUMENTS)?.into_iter().map(usize::from).collect();
     let arguments = leaf_names(root.table(field::IN_TREE)?, true)?;
     let results = leaf_names(root.table(field::OUT_TREE)?, false)?;
     let Some(main) = main_of(&mut module.operations) else {
@@ -70,15 +69,15 @@ pub fn read_export(bytes: &[u8]) -> Result<Module> {
 
 /// Rejects programs for several devices, with effects, or in an unsupported calling convention.
 fn check(root: &Table<'_>) -> Result<()> {
-    let convention = root.u16(field::CALLING_CONVENTION)?;
+    let convention = root.u16(field::CALLING_CONVENTION, 0)?;
     if !CALLING_CONVENTIONS.contains(&convention) {
         return Err(Error::unsupported(format!(
             "calling convention {convention} of a jax.export artifact is not supported (only 9 and 10 are): export again with a \
              newer JAX"
         )));
     }
-    let devices = match root.u32(field::DEVICES)? {
-        0 => u32::from(root.u16(field::DEVICES_SHORT)?),
+    let devices = match root.u32(field::DEVICES, 0)? {
+        0 => u32::from(root.u16(field::DEVICES_SHORT, 0)?),
         devices => devices,
     };
     if devices > 1 {
@@ -107,7 +106,7 @@ fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> R
         vector.tables().map(sizes).collect()
     };
     let unique = list(root.vector(field::UNIQUE_AVALS, 4)?)?;
-    let indices = root.vector(indices, 4)?.u32s()?;
+    let indices = root.u32s(indices)?;
     let shapes: Vec<&Vec<String>> = indices.iter().filter_map(|&index| unique.get(index as usize)).collect();
     let older_shapes = if shapes.is_empty() { list(root.vector(avals, 4)?)? } else { Vec::new() };
     for (k, shape) in shapes.into_iter().chain(&older_shapes).enumerate() {
@@ -234,7 +233,7 @@ impl Walk {
             return Err(Error::unsupported("the artifact's tree of arguments or results is too large"));
         }
         const LEAF: u8 = 0;
-        if node.byte(0)? == LEAF {
+        if node.u8(0, 0)? == LEAF {
             // A positional argument is `arg0`, not `arg_0`.
             let name = self.path.join("_");
             self.names.push(match name.strip_prefix("arg_") {

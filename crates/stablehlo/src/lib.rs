@@ -7,7 +7,6 @@
 //! name. Functions become computations that are called, and regions become computations.
 
 mod checks;
-mod flat_buffer;
 mod importer;
 mod jax_export;
 mod operation;

@@ -85,10 +85,28 @@ impl Model {
     }
 }
 
+/// A model that was read from a format other than TensorFlow's own, as a graph of TensorFlow's ops.
+#[derive(Clone, Debug, Default)]
+pub struct Foreign {
+    /// Name for the kind of the file.
+    pub kind: String,
+    /// The graph.
+    pub graph: GraphDef,
+    /// Feeds and fetches in the order of the file.
+    pub config: Config,
+    /// Values of variables before the first run, by the names that the variables share.
+    pub initial: BTreeMap<String, Literal>,
+    /// Decisions to report to the user.
+    pub notes: Vec<String>,
+}
+
 /// Contents of a model file.
+#[derive(Default)]
 struct Contents {
     /// MetaGraph, which for a GraphDef consists of the graph only.
     meta: MetaGraphDef,
+    /// The interface of a model in another format, and the values of its variables.
+    foreign: Option<(Config, BTreeMap<String, Literal>)>,
     /// Directory of a SavedModel.
     directory: Option<PathBuf>,
     /// Checkpoint next to the model, if there is one.
@@ -104,11 +122,28 @@ struct Contents {
 /// writes. Static tables become lookups in constant arrays.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
-    let mut contents = read(path, &name, options)?;
+    let contents = read(path, &name, options)?;
+    finish(name, contents, options, Vec::new())
+}
+
+/// Replaces the variables of a model that was read from another format, as [`load`] does. `bytes`
+/// are the contents of its file.
+pub fn load_foreign(path: &Path, bytes: Bytes, foreign: Foreign, options: &LoadOptions) -> Result<Model> {
+    let Foreign { kind, graph, config, initial, notes } = foreign;
+    let contents = Contents {
+        meta: MetaGraphDef { graph_def: Some(graph), ..MetaGraphDef::default() },
+        foreign: Some((config, initial)),
+        file: (kind, bytes),
+        ..Contents::default()
+    };
+    finish(path.display().to_string(), contents, options, notes)
+}
+
+fn finish(name: String, mut contents: Contents, options: &LoadOptions, notes: Vec<String>) -> Result<Model> {
     if let Some(graph) = &mut contents.meta.graph_def {
         options.substitutions.apply(graph).coded(Code::CustomCall)?;
     }
-    let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
+    let mut model = Model { name, files: vec![contents.file.clone()], notes, ..Model::default() };
     let mut with_function = None;
     if let Some(function) = &options.function {
         let fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)
@@ -123,7 +158,9 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let graph = meta.graph_def.as_ref().unwrap_or(&empty);
     let declared = if options.config.is_none() && options.infer.fetches.is_empty() {
         let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
-        if has_signatures || options.signature.is_some() || contents.directory.is_some() {
+        if let Some((config, _)) = &contents.foreign {
+            Some(config.clone())
+        } else if has_signatures || options.signature.is_some() || contents.directory.is_some() {
             Some(saved_model::interface(meta, options.signature.as_deref()).coded(Code::SavedModel)?.1)
         } else {
             None
@@ -169,7 +206,7 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         let variables = directory.join("variables").join("variables");
         let checkpoint = Checkpoint::exists(&variables).then_some(variables);
         let file = ("saved_model".to_owned(), bytes);
-        return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
+        return Ok(Contents { meta, directory: Some(directory), checkpoint, file, ..Contents::default() });
     }
     if options.tags.is_some() {
         let error = Error::invalid(format!("{name} is not a SavedModel: omit --tag-set"));
@@ -179,7 +216,12 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         let meta = saved_model::parse_meta_graph(bytes.clone(), &name).coded(Code::ParseFile)?;
         let prefix = path.with_extension("");
         let checkpoint = Checkpoint::exists(&prefix).then_some(prefix);
-        return Ok(Contents { meta, directory: None, checkpoint, file: ("meta_graph".to_owned(), bytes) });
+        return Ok(Contents {
+            meta,
+            checkpoint,
+            file: ("meta_graph".to_owned(), bytes),
+            ..Contents::default()
+        });
     }
     if options.signature.is_some() {
         let error =
@@ -187,5 +229,5 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         return Err(error.coded(Code::SavedModel));
     }
     let meta = graph(source::parse_graph_def(bytes.clone(), &name)?);
-    Ok(Contents { meta, directory: None, checkpoint: None, file: ("graph".to_owned(), bytes) })
+    Ok(Contents { meta, file: ("graph".to_owned(), bytes), ..Contents::default() })
 }

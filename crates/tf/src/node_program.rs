@@ -46,7 +46,8 @@ impl NodeProgram {
         let name = self.input_name();
         let node = self.graph.push_argument(&name, self.feeds.len(), data_type);
         let tensor = OutputId { node, index: 0 };
-        self.feeds.push(Feed { tensor, id: (name, 0), name: String::new(), shape, data_type });
+        let (id, name) = ((name, 0), String::new());
+        self.feeds.push(Feed { tensor, id, name, shape, data_type, quantization: None });
         self.inputs.push(tensor);
     }
 
@@ -91,6 +92,7 @@ impl NodeProgram {
             state,
             node: Some(node),
             resource: Resource::new(name, &[], &[]),
+            quantization: None,
         });
         node
     }
@@ -117,6 +119,7 @@ impl NodeProgram {
             tensor: OutputId { node, index },
             id: (name.clone(), index as i64),
             name: String::new(),
+            quantization: None,
         });
         let mut program = Program {
             graph,

@@ -10,6 +10,7 @@ mod names;
 mod nodes;
 mod problems;
 mod prune;
+mod quantization;
 mod resolve;
 mod signatures;
 mod variables;
@@ -17,6 +18,7 @@ mod variables;
 pub(crate) use infer::{Ends, Reached, complete, reach};
 pub use infer::{InferOptions, Inferred, infer};
 pub use problems::{Examined, examine, is_prepared};
+pub use quantization::config_quantization;
 pub use resolve::{Resolved, RunRequest, resolve};
 
 use crate::proto::attr_value::Value;
@@ -57,7 +59,10 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
         }
         let tensor = outputs.fetch(&id, &program.graph).coded(Code::Fetch)?;
         check_fetch_type(&id, &program, tensor).coded(Code::Fetch)?;
-        program.fetches.push(Fetch { tensor, id, name: fetch.name.clone() });
+        let data_type = program.graph.output_type(tensor);
+        let node = names.get(&id.0).map(|at| &graph.node[at]);
+        let quantization = node.and_then(|node| quantization::quantization(node, id.1, data_type));
+        program.fetches.push(Fetch { tensor, id, name: fetch.name.clone(), quantization });
     }
     wait_for(&mut program, targets).coded(Code::Fetch)?;
     program.variables =

@@ -2,6 +2,7 @@
 
 use crate::{DataType, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use bytes::Bytes;
+use shape::Quantization;
 use std::collections::BTreeMap;
 
 /// An argument of the program.
@@ -17,6 +18,8 @@ pub struct Feed {
     pub shape: Vec<i64>,
     /// Element type. Has a primitive type and is never a reference.
     pub data_type: DataType,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
 }
 
 /// A result of the program.
@@ -28,6 +31,8 @@ pub struct Fetch {
     pub id: (String, i64),
     /// Name from the config, or empty.
     pub name: String,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
 }
 
 /// A variable of the program.
@@ -50,6 +55,8 @@ pub struct Variable {
     pub node: Option<NodeId>,
     /// Resource of the variable. Every node that names this resource is a handle of the variable.
     pub resource: Resource,
+    /// The real numbers that its integers stand for, if they are quantized with one scale.
+    pub quantization: Option<Quantization>,
 }
 
 /// State of a variable before and after a run.

@@ -47,6 +47,7 @@ mod device;
 mod error;
 mod frame;
 mod plain;
+mod quantization;
 mod threads;
 
 pub use call::{Scratch, enter};
@@ -58,6 +59,7 @@ pub use frame::{Frame, ParallelBody, ParallelFor};
 pub use plain::{Aligned, Plain};
 #[cfg(feature = "std")]
 pub use plain::{AlignedBlock, zeroed_box};
+pub use quantization::{dequantize, quantize};
 #[cfg(feature = "std")]
 pub use threads::ThreadPool;
 pub use threads::{Part, Workers, parallel_for};

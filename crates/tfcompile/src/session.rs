@@ -35,7 +35,7 @@ impl Session {
     pub fn open(model: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let load = LoadOptions { variables_to_feed: VariablesToFeed::All, ..LoadOptions::default() };
         let path = model.as_ref();
-        let model = compiler::guarded(|| tf::model::load(path, &load))?;
+        let model = compiler::guarded(|| compiler::load(path, &load))?;
         let session = Self::new(model.graph, options)?;
         for (name, value) in &model.initial {
             session.set_variable(name, value)?;

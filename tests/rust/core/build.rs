@@ -1,4 +1,4 @@
-//! Compiles a model without Rust's standard library.
+//! Compiles models without Rust's standard library.
 
 fn main() {
     tfcompile_build::Model::new("../model/scorer.pbtxt")
@@ -6,4 +6,5 @@ fn main() {
         .name("static_scorer")
         .no_std(true)
         .compile();
+    tfcompile_build::Model::new("../model/row.tflite").name("static_row").no_std(true).compile();
 }

@@ -8,6 +8,9 @@ mod outside {
 mod chosen {
     tfcompile_runtime::include_model!("chosen");
 }
+mod row {
+    tfcompile_runtime::include_model!("row");
+}
 
 use tfcompile_runtime::{Constants, ThreadPool};
 
@@ -41,6 +44,23 @@ fn main() {
     assert_eq!(outputs.result_places[..2], [[1], [4]]);
     let outputs = chosen.call(&chosen::ChosenInputs { arg_x: &[0; 5] }).expect("a run");
     assert_eq!(outputs.result_places_sizes, [0, 1]);
+
+    // Scale 0.05 and zero point 3: [0, 1, -1, 100] becomes [3, 23, -17, 127], and 0.5 becomes 13.
+    let mut row = row::Row::new();
+    assert_eq!(
+        (row::Row::RESULT_MODEL_MAXIMUM_SCALE, row::Row::ARG_SERVING_DEFAULT_INPUT_1_0_ZERO_POINT),
+        (0.05, 3)
+    );
+    row.quantize_arg_serving_default_input_1_0(&[[[0.5; 4]; 3]; 2]);
+    row.quantize_arg_serving_default_input_2_0(&[0.0, 1.0, -1.0, 100.0]);
+    assert_eq!(*row.arg_serving_default_input_2_0(), [3, 23, -17, 127]);
+    row.run().expect("a run");
+    assert_eq!(*row.result_model_maximum(), [[[13, 23, 13, 127]; 3]; 2]);
+    let mut greater = [[[0.0; 4]; 3]; 2];
+    row.dequantize_result_model_maximum(&mut greater);
+    assert!(greater.as_flattened().iter().all(|row| *row == [0.5, 1.0, 0.5, 0.05 * 124.0]), "{greater:?}");
+    // SAFETY: the program has only one thread.
+    assert_eq!(unsafe { core_only::row(0.5, &[0.0, 1.0, -1.0, 100.0]) }, greater);
 
     println!("all variants agree");
 }

@@ -1,6 +1,7 @@
 //! Functions of the C header, all of them `static inline`.
 
 use super::{Access, Buffer, Source, constants};
+use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Constants, Text, literal};
 
 pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
@@ -107,7 +108,55 @@ fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         out.line(&format!("  state->results[{result}] = state->args[{index}];"));
     }
     out.line("}");
+    quantize(out, source, buffer);
+    if index >= source.artifact.interface.feed_count() {
+        dequantize(out, source, buffer);
+    }
     out.blank();
+}
+
+/// Writes the function that converts floats to the integers of a quantized buffer.
+fn quantize(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
+    let Some((low, high)) = buffer.quantized.and_then(|quantized| quantized.range) else { return };
+    let (prefix, stem, element) = (source.prefix, &buffer.stem, c_type(buffer.shape.element_type));
+    let macros = format!("{}_{stem}", source.capitals);
+    out.paragraph(
+        "Writes all elements, each the integer nearest to a real number. Halves are rounded away from zero. \
+         Numbers beyond the type's range become its nearest end, and NaN becomes the zero point.",
+    );
+    out.line(&format!(
+        "static inline void {prefix}_quantize_{stem}({prefix}_state* state, const float* values) {{"
+    ));
+    out.line(&format!("  {element}* const stored = {prefix}_{stem}(state);"));
+    out.line("  int64_t i;");
+    out.line(&format!("  for (i = 0; i < (int64_t){macros}_COUNT; ++i) {{"));
+    out.line(&format!(
+        "    stored[i] = ({element})tfcompile_quantize(values[i], {macros}_SCALE, {macros}_ZERO_POINT, {low}, {high});"
+    ));
+    out.line("  }");
+    out.line("}");
+}
+
+/// Writes the function that converts the integers of a quantized buffer to floats.
+fn dequantize(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
+    if buffer.quantized.is_none_or(|quantized| quantized.range.is_none()) {
+        return;
+    }
+    let (prefix, stem, element) = (source.prefix, &buffer.stem, c_type(buffer.shape.element_type));
+    let (macros, is_result) = (format!("{}_{stem}", source.capitals), buffer.access == Access::Result);
+    let constant = if is_result { "const " } else { "" };
+    out.comment("Copies all elements as real numbers.");
+    out.line(&format!(
+        "static inline void {prefix}_dequantize_{stem}({constant}{prefix}_state* state, float* values) {{"
+    ));
+    out.line(&format!("  const {element}* const stored = {prefix}_{stem}(state);"));
+    out.line("  int64_t i;");
+    out.line(&format!("  for (i = 0; i < (int64_t){macros}_COUNT; ++i) {{"));
+    out.line(&format!(
+        "    values[i] = tfcompile_dequantize(stored[i], {macros}_SCALE, {macros}_ZERO_POINT);"
+    ));
+    out.line("  }");
+    out.line("}");
 }
 
 fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
@@ -134,6 +183,7 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         out.line("  return 0;");
         out.line("}");
     }
+    dequantize(out, source, buffer);
     out.blank();
 }
 

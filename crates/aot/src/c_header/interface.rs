@@ -26,6 +26,9 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     out.paragraph(
         "Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in bytes.",
     );
+    if source.arguments.iter().chain(&source.results).any(|buffer| buffer.quantized.is_some()) {
+        out.comment("Quantized arrays of integers stand for real numbers: SCALE * (stored - ZERO_POINT).");
+    }
     source.arguments.iter().chain(&source.results).for_each(|buffer| shape(out, &source.capitals, buffer));
     out.blank();
     if artifact.constants_file.is_some() {
@@ -47,6 +50,10 @@ fn shape(out: &mut Text, capitals: &str, buffer: &Buffer<'_>) {
     }
     define("COUNT", literal(shape.element_count() as u64));
     define("BYTES", literal(shape.byte_size()));
+    if let Some(quantized) = &buffer.quantized {
+        define("SCALE", format!("{}f", quantized.scale()));
+        define("ZERO_POINT", format!("({})", quantized.zero_point));
+    }
 }
 
 /// Writes the types: pointers to arguments, pointers to results, and the state.

@@ -4,6 +4,7 @@ use super::CppNames;
 use super::text::Text;
 use crate::Artifact;
 use crate::cpp_type::{cpp_type, remark};
+use crate::quantized::Quantized;
 use hlo::Output;
 use shape::ArrayShape;
 
@@ -27,6 +28,7 @@ struct Buffer<'a> {
     index: usize,
     shape: &'a ArrayShape,
     access: Access,
+    quantized: Option<Quantized>,
 }
 
 /// Number of parameters of the element accessor: none for rank 0 and for a one-dimensional array of
@@ -49,8 +51,11 @@ pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.comment(line);
     }
     out.blank();
+    quantization(out, artifact);
     for (index, (argument, name)) in artifact.interface.feeds().iter().zip(&names.feeds).enumerate() {
-        let buffer = Buffer { table: "arg_data", index, shape: &argument.shape, access: Access::Feed };
+        let quantized = Quantized::new(&argument.shape, argument.quantization);
+        let buffer =
+            Buffer { table: "arg_data", index, shape: &argument.shape, access: Access::Feed, quantized };
         methods(out, &buffer, &format!("arg{index}"));
         if let Some(name) = name {
             methods(out, &buffer, &format!("arg_{name}"));
@@ -79,7 +84,9 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.blank();
     }
     for (index, (result, name)) in artifact.interface.fetches().iter().zip(&names.fetches).enumerate() {
-        let buffer = Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result };
+        let quantized = Quantized::new(&result.shape, result.quantization);
+        let buffer =
+            Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result, quantized };
         for name in std::iter::once(format!("result{index}"))
             .chain(name.as_ref().map(|name| format!("result_{name}")))
         {
@@ -119,7 +126,9 @@ pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     {
         let readonly = artifact.interface.new_value(first + position).is_none();
         let access = if readonly { Access::ReadonlyVariable } else { Access::Variable };
-        let buffer = Buffer { table: "arg_data", index: first + position, shape: &variable.shape, access };
+        let (shape, index) = (&variable.shape, first + position);
+        let quantized = Quantized::new(shape, variable.quantization);
+        let buffer = Buffer { table: "arg_data", index, shape, access, quantized };
         if let Some(name) = name {
             methods(out, &buffer, &format!("var_{name}"));
         }
@@ -154,7 +163,63 @@ fn methods(out: &mut Text, buffer: &Buffer<'_>, name: &str) {
     }
     out.line(&format!("{} {name}_size() const {{ return {size}; }}", count_type(size)));
     out.line(&format!("{} {name}_count() const {{ return {count}; }}", count_type(count as u64)));
+    if let Some(quantized) = &buffer.quantized {
+        conversions(out, buffer, quantized, name);
+    }
     out.blank();
+}
+
+/// Describes the methods of quantized buffers, if there are any.
+fn quantization(out: &mut Text, artifact: &Artifact) {
+    let (arguments, results) = (artifact.interface.arguments(), artifact.interface.results());
+    if arguments.iter().all(|a| a.quantization.is_none()) && results.iter().all(|r| r.quantization.is_none())
+    {
+        return;
+    }
+    for line in [
+        "Quantized integers stand for real numbers: scale * (stored - zero point). If array N has some:",
+        "",
+        "  static constexpr float argN_scale()         returns the scale.",
+        "  static constexpr int argN_zero_point()      returns the integer that stands for zero.",
+        "  void quantize_argN(const float* values)     writes argN_count() elements, each the integer",
+        "                                              nearest to a real number. Halves are rounded away",
+        "                                              from zero. Numbers beyond the type's range become",
+        "                                              its nearest end, and NaN becomes the zero point.",
+        "  void dequantize_resultN(float* values) const",
+        "                                              copies resultN_count() elements as real numbers.",
+        "",
+        "Variables have both conversions; variables that are only read have the second. Integers of 32",
+        "or 64 bits have none.",
+    ] {
+        out.comment(line);
+    }
+    out.blank();
+}
+
+/// Writes the scale and the zero point of a buffer, and its conversions from and to floats.
+fn conversions(out: &mut Text, buffer: &Buffer<'_>, quantized: &Quantized, name: &str) {
+    let (scale, zero_point) = (quantized.scale(), quantized.zero_point);
+    out.line(&format!("static constexpr float {name}_scale() {{ return {scale}f; }}"));
+    out.line(&format!("static constexpr int {name}_zero_point() {{ return {zero_point}; }}"));
+    let Some((low, high)) = quantized.range else { return };
+    let (element, count) = (cpp_type(buffer.shape.element_type), buffer.shape.element_count());
+    let each = format!("for ({} i = 0; i < {count}; ++i)", count_type(count as u64));
+    if matches!(buffer.access, Access::Feed | Access::Variable) {
+        out.line(&format!("void quantize_{name}(const float* values) {{"));
+        out.line(&format!("  {element}* const stored = {name}_data();"));
+        out.line(&format!("  {each} {{"));
+        out.line(&format!(
+            "    stored[i] = static_cast<{element}>(::tfcompile_quantize(values[i], {scale}f, {zero_point}, {low}, {high}));"
+        ));
+        out.line("  }");
+        out.line("}");
+    }
+    if buffer.access != Access::Feed {
+        out.line(&format!("void dequantize_{name}(float* values) const {{"));
+        out.line(&format!("  const {element}* const stored = {name}_data();"));
+        out.line(&format!("  {each} values[i] = ::tfcompile_dequantize(stored[i], {scale}f, {zero_point});"));
+        out.line("}");
+    }
 }
 
 /// Returns the index parameters and the row-major offset of the element. The offset uses strides

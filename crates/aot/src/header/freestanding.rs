@@ -8,6 +8,7 @@ use super::text::Text;
 use super::{Constants, CppNames, accessors, arena, variables};
 use crate::Artifact;
 use crate::header::{Arena, literal, standalone};
+use crate::quantized;
 use std::collections::BTreeSet;
 use support::Result;
 
@@ -29,6 +30,9 @@ pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
         .chain(artifact.interface.fetches().iter().map(|r| &r.shape));
     if shapes.any(|shape| shape.element_type.is_complex()) {
         standalone::embed_one(&mut out, "tfcompile/complex.h", &mut emitted_paths)?;
+    }
+    if quantized::converts(&artifact.interface) {
+        standalone::embed_one(&mut out, quantized::HEADER, &mut emitted_paths)?;
     }
     if !artifact.interface.variables().is_empty() {
         standalone::embed_one(&mut out, variables::HEADER, &mut emitted_paths)?;

@@ -1,7 +1,7 @@
 //! Methods of the model, from the templates in `templates`.
 
 use super::types::{ALLOW, about};
-use super::{Field, RUNTIME, Source};
+use super::{Field, RUNTIME, Source, quantization};
 use crate::DeviceDriver;
 use crate::header::{Constants, Text};
 use crate::template::fill;
@@ -62,10 +62,21 @@ fn device_field(source: &Source<'_>) -> String {
 
 fn all_accessors(source: &Source<'_>) -> String {
     let mut text = String::new();
-    source.feeds().iter().for_each(|feed| text += &accessors("Feed", feed));
-    source.variables().iter().for_each(|variable| text += &accessors("Variable", variable));
+    for feed in source.feeds() {
+        text += &accessors("Feed", feed);
+        text += &quantization::constants("feed", feed);
+        text += &quantization::quantize("feed", feed);
+    }
+    for variable in source.variables() {
+        text += &accessors("Variable", variable);
+        text += &quantization::constants("variable", variable);
+        text += &quantization::quantize("variable", variable);
+        text += &quantization::dequantize("variable", variable);
+    }
     for (index, fetch) in source.fetches.iter().enumerate() {
         text += &getter("Fetch", fetch);
+        text += &quantization::constants("fetch", fetch);
+        text += &quantization::dequantize("fetch", fetch);
         if !fetch.shape.is_static() {
             let sizes = source.true_sizes(index, "self.memory.dynamic_sizes").join(", ");
             let rank = fetch.shape.rank().to_string();

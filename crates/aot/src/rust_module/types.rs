@@ -8,13 +8,17 @@ use shape::{ArrayShape, PrimitiveType};
 /// Returns the nested array type of a shape, outermost dimension first; the element type for rank
 /// 0.
 pub(super) fn rust_type(shape: &ArrayShape) -> String {
-    let element = element(shape.element_type).to_owned();
-    shape.sizes().iter().rev().fold(element, |inner, size| format!("[{inner}; {size}]"))
+    nested(element(shape.element_type), shape)
+}
+
+/// Returns the nested array type with the sizes of a shape and other elements.
+pub(super) fn nested(element: &str, shape: &ArrayShape) -> String {
+    shape.sizes().iter().rev().fold(element.to_owned(), |inner, size| format!("[{inner}; {size}]"))
 }
 
 /// Returns the type of an element. Types that do not exist in Rust are raw bits or pairs, as in the
 /// C header.
-fn element(element_type: PrimitiveType) -> &'static str {
+pub(super) fn element(element_type: PrimitiveType) -> &'static str {
     match element_type {
         PrimitiveType::Pred => "bool",
         PrimitiveType::S16 => "i16",

@@ -85,10 +85,10 @@ impl ChoiceArgs {
 /// A model, the part of it to compile, and the machine to compile it for.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
-    /// Model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a
-    /// GraphDef, binary or text; or a program: StableHLO as text (.mlir), as a portable artifact
-    /// (.mlirbc), or from jax.export; HLO as text (.hlo), or as HloModuleProto, HloProto, or
-    /// HloSnapshot
+    /// Model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), a
+    /// GraphDef, binary or text, or a TensorFlow Lite model (.tflite); or a program: StableHLO as
+    /// text (.mlir), as a portable artifact (.mlirbc), or from jax.export; HLO as text (.hlo), or
+    /// as HloModuleProto, HloProto, or HloSnapshot
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches, and variables: a tensorflow.tf2xla.Config file [default: inferred from the

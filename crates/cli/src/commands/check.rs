@@ -7,10 +7,11 @@ use crate::program::model::load;
 use crate::program::module_file;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
-use crate::report::text::{print_json, printable, table};
+use crate::report::text::{print_json, printable, table, with_quantization};
 use clap::Args;
 use compiler::{BackOptions, Checked, Input, Source};
 use serde_json::{Value, json};
+use shape::Quantization;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::{Error, ErrorKind, Result};
@@ -139,13 +140,18 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
         .collect();
     let entries: Vec<Value> = interface(checked)
         .map(|a| {
-            json!({
+            let mut entry = json!({
                 "kind": a.kind,
                 "node": a.node,
                 "name": a.name,
                 "shape": a.shape.to_string(),
                 "accessor": a.accessor,
-            })
+            });
+            if let Some(Quantization { scale, zero_point }) = a.quantization {
+                entry["scale"] = json!(scale);
+                entry["zero_point"] = json!(zero_point);
+            }
+            entry
         })
         .collect();
     json!({
@@ -194,7 +200,7 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
             vec![
                 a.kind.to_owned(),
                 printable(&a.node),
-                a.shape.to_string(),
+                with_quantization(a.shape.to_string(), a.quantization),
                 format!("{}()", a.accessor),
                 remark,
             ]

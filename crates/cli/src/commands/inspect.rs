@@ -2,10 +2,11 @@
 
 use crate::files::outputs;
 use crate::report::text::human_bytes;
-use crate::report::text::{print_json, printable, table};
+use crate::report::text::{print_json, printable, table, with_quantization};
 use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord};
 use clap::Args;
 use serde_json::{Value, json};
+use shape::Quantization;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use support::Result;
@@ -152,12 +153,17 @@ fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
             number.to_string(),
             text("kind"),
             text("node"),
-            text("shape"),
+            with_quantization(text("shape"), quantization(entry)),
             human_bytes(entry["bytes"].as_u64().unwrap_or(0)),
             format!("{}()", text("accessor")),
         ]
     };
     entries.enumerate().map(row).collect()
+}
+
+/// The quantization of an argument or result, if it has one.
+fn quantization(entry: &Value) -> Option<Quantization> {
+    Quantization::new(entry["scale"].as_f64()? as f32, entry["zero_point"].as_i64()?)
 }
 
 fn functions(out: &mut String, record: &Value) {

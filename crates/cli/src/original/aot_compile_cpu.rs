@@ -131,7 +131,7 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
     let inference = InferArgs { shape: flags.shape.clone(), dim: flags.dim.clone(), ..InferArgs::default() };
     let options = choice.options(None, inference.options()?)?;
     compiler::guarded(|| {
-        let model = tf::model::load(directory, &options)?;
+        let model = compiler::load(directory, &options)?;
         let inferred = model.infer()?;
         if !inferred.problems.is_empty() {
             return Err(Error::invalid(format!(

@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
 fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFlags) -> Result<hlo::Module> {
     // Variables stay parameters, because the accelerator loads the weights.
     let options = LoadOptions { variables_to_feed: VariablesToFeed::All, infer, ..LoadOptions::default() };
-    let model = tf::model::load(path, &options)?;
+    let model = compiler::load(path, &options)?;
     let inferred = model.infer()?;
     if !inferred.problems.is_empty() {
         return Err(crate::program::model::not_inferred(&model.name, &inferred));

@@ -59,7 +59,7 @@ pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)
         };
         let stated = config.as_ref().map(|(config, _)| config.clone());
         let options = flags.choice.options(stated, flags.inference.options()?)?;
-        Ok((tf::model::load(&flags.model, &options)?, config))
+        Ok((compiler::load(&flags.model, &options)?, config))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::files::outputs;
 use serde_json::Value;
+use shape::Quantization;
 use std::fmt::Write as _;
 use support::Result;
 
@@ -23,6 +24,14 @@ pub(crate) fn table(out: &mut String, title: &str, rows: &[Vec<String>]) {
         let cells: Vec<String> =
             row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
         let _ = writeln!(out, "  {}", cells.join("  ").trim_end());
+    }
+}
+
+/// Returns a shape with the quantization of its array, such as `s8[2] scale 0.5 zero point -3`.
+pub(crate) fn with_quantization(shape: String, quantization: Option<Quantization>) -> String {
+    match quantization {
+        Some(quantization) => format!("{shape} {quantization}"),
+        None => shape,
     }
 }
 

@@ -199,7 +199,7 @@ impl Read {
             };
             let mut load = flags.choice.options(config.clone(), flags.inference.options()?)?;
             load.variables_to_feed = VariablesToFeed::All;
-            let model = tf::model::load(&flags.model, &load)?;
+            let model = compiler::load(&flags.model, &load)?;
             match config {
                 Some(config) => Ok((config, model)),
                 None => {
@@ -286,7 +286,7 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, RunRequest
 /// Creates an argument. Without a name in the config, its name is its shortest identifier.
 fn argument(id: Identifier, name: &str, role: Role, shape: ArrayShape) -> Argument {
     let name = if name.is_empty() { id.short() } else { name.to_owned() };
-    Argument { name: Some(name), id, shape, role }
+    Argument::new(Some(name), id, shape, role)
 }
 
 /// Initializes the variables with the given values, else with the model's, else with those of its

@@ -20,6 +20,15 @@ pub fn tfcompile(directory: &Path) -> Command {
     command
 }
 
+/// Writes the model of a case of `tests/tflite`: an archive, and the case's name.
+pub fn quantized_case((archive, case): (&str, &str), file: &Path) {
+    let path = root().join("tests/tflite").join(archive).with_extension("npz");
+    let bytes = std::fs::read(path).expect("readable");
+    let mut archive = npz::Archive::open(bytes.into(), 1 << 24).expect("an archive");
+    let model = archive.require(&format!("{case}/model.tflite")).expect("a model");
+    std::fs::write(file, model.bytes()).expect("writable");
+}
+
 /// Runs a command that must succeed.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));

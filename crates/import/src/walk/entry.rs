@@ -52,7 +52,9 @@ fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -
     let mut shapes = shapes.into_iter();
     let fetches = program.fetches.iter().zip(shapes.by_ref()).map(|(fetch, shape)| {
         let id = Identifier::Output { node: fetch.id.0.clone(), index: fetch.id.1 };
-        Output::new(chosen(&fetch.name), id, shape, Origin::Fetch)
+        let mut result = Output::new(chosen(&fetch.name), id, shape, Origin::Fetch);
+        result.quantization = fetch.quantization;
+        result
     });
     let mut results: Vec<Output> = fetches.collect();
     let written = program.variables.iter().filter(|variable| !variable.readonly);
@@ -61,7 +63,9 @@ fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -
         match variable.state {
             VariableState::InPlace => Output::new_value(chosen(&variable.name), id, shape, arguments),
             VariableState::Separate | VariableState::Uninitialized => {
-                Output::new(chosen(&variable.name), id, shape, Origin::Variable)
+                let mut result = Output::new(chosen(&variable.name), id, shape, Origin::Variable);
+                result.quantization = variable.quantization;
+                result
             }
         }
     }));
@@ -82,7 +86,9 @@ pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Vec<Argum
         let shape = parameter_shape("feed", name, feed.data_type, &feed.shape)?;
         add_parameter(state, name, shape.clone().into(), &feed.id.0, "Placeholder");
         let id = Identifier::Output { node: feed.id.0.clone(), index: feed.id.1 };
-        arguments.push(Argument { name: chosen(&feed.name), id, shape, role: Role::Feed });
+        let quantization = feed.quantization;
+        let argument = Argument::new(chosen(&feed.name), id, shape, Role::Feed);
+        arguments.push(Argument { quantization, ..argument });
     }
     for (v, variable) in program.variables.iter().enumerate() {
         let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
@@ -94,7 +100,9 @@ pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Vec<Argum
         let id = add_parameter(state, name, shape.clone().into(), &variable.node_name, "VarHandleOp");
         state.add_variable(VariableId::from_index(v), 0, id);
         let id = Identifier::Variable(variable.node_name.clone());
-        arguments.push(Argument { name: chosen(&variable.name), id, shape, role: Role::Variable });
+        let quantization = variable.quantization;
+        let argument = Argument::new(chosen(&variable.name), id, shape, Role::Variable);
+        arguments.push(Argument { quantization, ..argument });
     }
     Ok(arguments)
 }

@@ -6,7 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::prepare::Reached;
 use crate::proto::{AssetFileDef, GraphDef, NodeDef, SaverDef, Variable};
 use crate::saved_model::{self, Assets, Trace, restore};
-use crate::{DataType, PartialShape, source};
+use crate::{Attributes, DataType, PartialShape, source};
 use bytes::Bytes;
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +23,16 @@ pub(super) fn bindings(
 ) -> Result<Bindings> {
     let mut bindings = Bindings::default();
     let path = options.checkpoint.as_ref().or(contents.checkpoint.as_ref());
-    let stays = remaining_variables(graph, reached, options, path.is_some() || contents.directory.is_some())
-        .coded(Code::Variable)?;
-    if let Some(path) = path {
+    let has_values = path.is_some() || contents.directory.is_some() || contents.foreign.is_some();
+    let stays = remaining_variables(graph, reached, options, has_values).coded(Code::Variable)?;
+    if let Some((_, initial)) = &contents.foreign {
+        variables(graph, &Values::Foreign(initial), reached, &stays, &mut bindings, model)
+            .coded(Code::Variable)?;
+    } else if let Some(path) = path {
         let checkpoint = Checkpoint::open(path)?;
         let saver = contents.meta.saver_def.as_ref();
-        variables(graph, saver, &checkpoint, reached, &stays, &mut bindings, model)
-            .coded(Code::Checkpoint)?;
+        let values = Values::of_checkpoint(graph, saver, &checkpoint).coded(Code::Checkpoint)?;
+        variables(graph, &values, reached, &stays, &mut bindings, model).coded(Code::Checkpoint)?;
         let mut index = path.as_os_str().to_owned();
         index.push(".index");
         if let Ok(bytes) = source::read_bytes(Path::new(&index)) {
@@ -95,38 +98,84 @@ fn is_variable(node: &NodeDef) -> bool {
     matches!(node.op.as_str(), "VarHandleOp" | "VariableV2" | "Variable" | "AutoReloadVariable")
 }
 
+/// Where the values of variables are.
+enum Values<'a> {
+    /// In a checkpoint, by the saver's source or else by name.
+    Checkpoint {
+        checkpoint: &'a Checkpoint,
+        sources: BTreeMap<String, restore::Source>,
+        keys: BTreeMap<String, String>,
+    },
+    /// In a model of another format, by shared name.
+    Foreign(&'a BTreeMap<String, Literal>),
+}
+
+impl<'a> Values<'a> {
+    fn of_checkpoint(graph: &GraphDef, saver: Option<&SaverDef>, checkpoint: &'a Checkpoint) -> Result<Self> {
+        let sources = saver.map(|saver| restore::sources(graph, saver)).transpose()?.unwrap_or_default();
+        Ok(Self::Checkpoint { checkpoint, sources, keys: checkpoint.variable_keys()? })
+    }
+
+    /// The value of a variable; `None` if there is none.
+    fn get(&self, node: &NodeDef, handles: &[String]) -> Result<Option<(DataType, Literal)>> {
+        match self {
+            Self::Checkpoint { checkpoint, sources, keys } => {
+                let source = handles.iter().find_map(|handle| sources.get(handle));
+                restore::value(node, source, keys, checkpoint)
+            }
+            Self::Foreign(initial) => {
+                let attributes = Attributes::new(&node.name, &node.op, node.attr.clone());
+                let value = initial.get(attributes.text("shared_name")?);
+                value.map(|value| Ok((attributes.ty("dtype")?, value.clone()))).transpose()
+            }
+        }
+    }
+
+    /// Where the values are, for messages.
+    fn place(&self) -> &'static str {
+        match self {
+            Self::Checkpoint { .. } => "checkpoint",
+            Self::Foreign(_) => "model",
+        }
+    }
+
+    /// The names of some values.
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Checkpoint { checkpoint, .. } => checkpoint.names().take(8).collect(),
+            Self::Foreign(initial) => initial.keys().take(8).map(String::as_str).collect(),
+        }
+    }
+}
+
 /// Reads the values of the needed variables. They become constants, or initial values of the
 /// variables in `stays`.
 fn variables(
     graph: &GraphDef,
-    saver: Option<&SaverDef>,
-    checkpoint: &Checkpoint,
+    values: &Values<'_>,
     reached: &Reached,
     stays: &BTreeSet<&str>,
     bindings: &mut Bindings,
     model: &mut Model,
 ) -> Result<()> {
-    let sources = saver.map(|saver| restore::sources(graph, saver)).transpose()?.unwrap_or_default();
-    let keys = checkpoint.variable_keys()?;
+    let place = values.place();
     let nodes: BTreeMap<&str, &NodeDef> = graph.node.iter().map(|node| (node.name.as_str(), node)).collect();
     let mut written = Vec::new();
     for (Variable { node_name, readonly, .. }, handles) in &reached.variables {
         let node = nodes[node_name.as_str()];
-        let source = handles.iter().find_map(|handle| sources.get(handle));
-        let value = restore::value(node, source, &keys, checkpoint)?;
+        let value = values.get(node, handles)?;
         let stays = is_among(stays, handles);
         let Some((data_type, literal)) = value else {
             if stays {
                 continue;
             }
-            let stored: Vec<&str> = checkpoint.names().take(8).collect();
             return Err(Error::invalid(format!(
-                "variable '{node_name}' (op {}) is needed, but the checkpoint has no value for it; it contains: {}",
+                "variable '{node_name}' (op {}) is needed, but the {place} has no value for it; it contains: {}",
                 node.op,
-                stored.join(", ")
+                values.names().join(", ")
             )));
         };
-        check(node, data_type, &literal)?;
+        check(node, data_type, &literal, place)?;
         if stays {
             model.initial.insert(node_name.clone(), literal);
             if !readonly {
@@ -147,11 +196,11 @@ fn variables(
         model.notes.push(match rest.len() {
             0 => format!(
                 "variable '{first}' remains a variable because the program writes it; its initial value is in the \
-                 checkpoint"
+                 {place}"
             ),
             more => format!(
                 "{} variables remain variables because the program writes them: '{first}' and {more} more; their \
-                 initial values are in the checkpoint",
+                 initial values are in the {place}",
                 more + 1
             ),
         });
@@ -160,7 +209,7 @@ fn variables(
 }
 
 /// Checks that a value has the type and shape that the graph states for its variable.
-fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
+fn check(node: &NodeDef, data_type: DataType, literal: &Literal, place: &str) -> Result<()> {
     use crate::proto::attr_value::Value;
     let stated = |attribute: &str| node.attr.get(attribute).and_then(|value| value.value.as_ref());
     let name = &node.name;
@@ -169,7 +218,7 @@ fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
     {
         let stated = DataType::from_number(*number).map_or("an unknown type", DataType::name);
         return Err(Error::invalid(format!(
-            "variable '{name}' has type {stated} in the graph, but {data_type} in the checkpoint"
+            "variable '{name}' has type {stated} in the graph, but {data_type} in the {place}"
         )));
     }
     if let Some(Value::Shape(shape)) = stated("shape") {
@@ -178,7 +227,7 @@ fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
         if !shape.allows(&sizes) {
             let stored = PartialShape::known(&sizes);
             return Err(Error::invalid(format!(
-                "variable '{name}' has shape {shape} in the graph, but {stored} in the checkpoint"
+                "variable '{name}' has shape {shape} in the graph, but {stored} in the {place}"
             )));
         }
     }

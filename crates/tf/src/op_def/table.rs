@@ -28,6 +28,76 @@ _CustomCall
  _outputs string
 ";
 
+/// Operators of TensorFlow Lite on quantized tensors, as ops of this compiler.
+static TFLITE: &[&str] = &[
+    "TFLiteAbs",
+    "TFLiteAdd",
+    "TFLiteAveragePool2d",
+    "TFLiteBatchMatmul",
+    "TFLiteBidirectionalSequenceLstm",
+    "TFLiteBidirectionalSequenceRnn",
+    "TFLiteConcatenation",
+    "TFLiteConv2d",
+    "TFLiteDepthwiseConv2d",
+    "TFLiteDequantize",
+    "TFLiteDiv",
+    "TFLiteElu",
+    "TFLiteEmbeddingLookup",
+    "TFLiteEqual",
+    "TFLiteExp",
+    "TFLiteFullyConnected",
+    "TFLiteGelu",
+    "TFLiteGreater",
+    "TFLiteGreaterEqual",
+    "TFLiteHardSwish",
+    "TFLiteL2Normalization",
+    "TFLiteLeakyRelu",
+    "TFLiteLess",
+    "TFLiteLessEqual",
+    "TFLiteLog",
+    "TFLiteLogistic",
+    "TFLiteLogSoftmax",
+    "TFLiteLshProjection",
+    "TFLiteLstm",
+    "TFLiteMaxPool2d",
+    "TFLiteMean",
+    "TFLiteMul",
+    "TFLiteNotEqual",
+    "TFLitePrelu",
+    "TFLiteQuantize",
+    "TFLiteReduceProd",
+    "TFLiteRelu",
+    "TFLiteRelu6",
+    "TFLiteRelu0To1",
+    "TFLiteReluN1To1",
+    "TFLiteResizeBilinear",
+    "TFLiteRnn",
+    "TFLiteRsqrt",
+    "TFLiteSoftmax",
+    "TFLiteSqrt",
+    "TFLiteSquaredDifference",
+    "TFLiteStablehloRngBitGenerator",
+    "TFLiteSub",
+    "TFLiteSum",
+    "TFLiteSvdf",
+    "TFLiteTanh",
+    "TFLiteTransposeConv",
+    "TFLiteUnidirectionalSequenceLstm",
+    "TFLiteUnidirectionalSequenceRnn",
+];
+
+/// Their arguments and attributes.
+static TFLITE_LINES: &str = " < inputs:list(Tin)
+ > outputs:list(Tout)
+ Tin list(type) >=1
+ Tout list(type) >=1
+ operands list(int)
+ scale_counts list(int)
+ scales list(float)
+ zero_points list(int)
+ quantized_dimensions list(int)
+";
+
 /// Lines of an op, and its signature, which is parsed on first use.
 struct Entry {
     lines: &'static str,
@@ -48,6 +118,9 @@ fn index() -> BTreeMap<&'static str, Entry> {
     let mut entries = BTreeMap::new();
     for table in [TABLE, OWN] {
         add_entries(table, &mut entries);
+    }
+    for &name in TFLITE {
+        entries.insert(name, Entry { lines: TFLITE_LINES, is_stateful: false, op_def: OnceLock::new() });
     }
     entries
 }

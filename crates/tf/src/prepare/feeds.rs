@@ -1,11 +1,12 @@
 //! Determines the type and shape of each feed from config and graph.
 
 use super::names::Names;
+use super::quantization::quantization;
 use super::signatures::Signatures;
 use super::{FedOutput, config};
 use crate::proto::{Config, NodeDef, TensorShapeProto, attr_value::Value};
 use crate::{DataType, PartialShape};
-use shape::index;
+use shape::{Quantization, index};
 use support::{Code, Error, Result};
 
 /// A feed with its type and shape.
@@ -14,6 +15,7 @@ pub(super) struct Argument {
     pub(super) name: String,
     pub(super) shape: Vec<i64>,
     pub(super) data_type: DataType,
+    pub(super) quantization: Option<Quantization>,
 }
 
 /// Looks up every feed in the graph.
@@ -40,7 +42,8 @@ pub(super) fn resolve(
         if index::element_count(&shape).and_then(|count| count.checked_mul(bytes)).is_none() {
             return Err(Error::invalid(format!("feed '{}:{}' has a size of 2^63 bytes or more", id.0, id.1)));
         }
-        arguments.push(Argument { id, name: feed.name.clone(), shape, data_type });
+        let quantization = quantization(node, id.1, data_type);
+        arguments.push(Argument { id, name: feed.name.clone(), shape, data_type, quantization });
     }
     Ok(arguments)
 }

@@ -171,6 +171,7 @@ fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, nodes: &[&NodeDef]
             name: argument.name,
             shape: argument.shape,
             data_type: argument.data_type,
+            quantization: argument.quantization,
         });
     }
     feeds

@@ -110,7 +110,13 @@ fn argument(
             types.len()
         ))
     })?;
-    Ok(Argument { id: id.clone(), name: String::new(), shape: Vec::new(), data_type: data_type.base() })
+    Ok(Argument {
+        id: id.clone(),
+        name: String::new(),
+        shape: Vec::new(),
+        data_type: data_type.base(),
+        quantization: None,
+    })
 }
 
 /// Rejects placeholders that are needed but not fed.

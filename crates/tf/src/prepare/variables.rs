@@ -2,6 +2,7 @@
 
 use super::names::Names;
 use super::nodes::ids_by_name;
+use super::quantization::quantization;
 use crate::proto::{Config, NodeDef, Variable as VariableProto, attr_value::Value};
 use crate::{DataType, Graph, PartialShape, Resource, Variable, VariableState};
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ pub(super) fn resolve(
             readonly: proto.readonly,
             state: VariableState::default(),
             node: ids.get(proto.node_name.as_str()).copied().filter(|&id| is_variable(&pruned.nodes[id].op)),
+            quantization: node.and_then(|node| quantization(node, 0, data_type)),
             resource: node.map_or_else(|| Resource::new(&proto.node_name, &[], &[]), resource),
         });
     }

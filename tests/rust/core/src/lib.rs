@@ -1,4 +1,4 @@
-//! A model in a static.
+//! Models in statics.
 
 #![no_std]
 #![deny(missing_docs, warnings)]
@@ -7,12 +7,15 @@ use core::cell::UnsafeCell;
 
 tfcompile_runtime::include_model!("static_scorer");
 
-struct Arena(UnsafeCell<StaticScorer>);
+tfcompile_runtime::include_model!("static_row");
 
-// SAFETY: the caller of `score` promises that only one thread calls it at a time.
-unsafe impl Sync for Arena {}
+struct Arena<T>(UnsafeCell<T>);
 
-static ARENA: Arena = Arena(UnsafeCell::new(StaticScorer::new()));
+// SAFETY: the callers of `score` and `row` promise that only one thread calls each at a time.
+unsafe impl<T> Sync for Arena<T> {}
+
+static ARENA: Arena<StaticScorer> = Arena(UnsafeCell::new(StaticScorer::new()));
+static ROW: Arena<StaticRow> = Arena(UnsafeCell::new(StaticRow::new()));
 
 /// Scores rows.
 ///
@@ -25,4 +28,20 @@ pub unsafe fn score(x: &[[f32; 3]; 2]) -> [[f32; 2]; 2] {
         Ok(outputs) => *outputs.result_score,
         Err(_) => [[f32::NAN; 2]; 2],
     }
+}
+
+/// Greater numbers of `x` and each row, all of them quantized.
+///
+/// # Safety
+/// Only one thread calls this at a time.
+pub unsafe fn row(x: f32, y: &[f32; 4]) -> [[[f32; 4]; 3]; 2] {
+    // SAFETY: the caller promises exclusive access.
+    let model = unsafe { &mut *ROW.0.get() };
+    model.quantize_arg_serving_default_input_1_0(&[[[x; 4]; 3]; 2]);
+    model.quantize_arg_serving_default_input_2_0(y);
+    let mut greater = [[[f32::NAN; 4]; 3]; 2];
+    if model.run().is_ok() {
+        model.dequantize_result_model_maximum(&mut greater);
+    }
+    greater
 }

@@ -246,12 +246,17 @@ fn first_of(
 /// Returns the scores of the live candidates after a choice, given their similarity to it. Scores
 /// of candidates that are too similar become minus infinity. With a positive `sigma`, all scores
 /// are lowered instead, and those not above the threshold become minus infinity.
+///
+/// In TensorFlow Lite, which the attribute `_lite` states, candidates at the limit are too similar,
+/// and they become minus infinity with a `sigma`, too.
 fn lowered(cx: &mut NodeContext<'_, '_>, state: &State, alike: InstructionId) -> Result<InstructionId> {
     let State { live: scores, similarity, score: threshold, sigma, .. } = *state;
     let sizes = cx.sizes(scores);
     let gone = cx.splat_like(scores, f64::NEG_INFINITY)?;
     let limit = cx.broadcast(similarity, &sizes, &[])?;
-    let is_alike = cx.compare(ComparisonDirection::Gt, alike, limit)?;
+    let is_lite = cx.attributes().bool_or("_lite", false)?;
+    let direction = if is_lite { ComparisonDirection::Ge } else { ComparisonDirection::Gt };
+    let is_alike = cx.compare(direction, alike, limit)?;
     let hard = cx.select(is_alike, gone, scores)?;
     let Some(sigma) = sigma else { return Ok(hard) };
     let half = cx.splat_like(sigma, -0.5)?;
@@ -263,7 +268,10 @@ fn lowered(cx: &mut NodeContext<'_, '_>, state: &State, alike: InstructionId) ->
     let soft = cx.mul(scores, weight)?;
     let threshold = cx.broadcast(threshold, &sizes, &[])?;
     let stays = cx.compare(ComparisonDirection::Gt, soft, threshold)?;
-    let soft = cx.select(stays, soft, gone)?;
+    let mut soft = cx.select(stays, soft, gone)?;
+    if is_lite {
+        soft = cx.select(is_alike, gone, soft)?;
+    }
     let is_soft = cx.compare_scalar(ComparisonDirection::Gt, sigma, 0.0)?;
     let is_soft = cx.broadcast(is_soft, &sizes, &[])?;
     cx.select(is_soft, soft, hard)

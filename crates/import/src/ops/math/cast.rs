@@ -134,9 +134,14 @@ fn complex_bitcast(
         return Err(Error::unsupported(format!("a bitcast from {from} to {to} is not supported")));
     }
     let ratio = (to.byte_size() / from.byte_size()) as i64;
-    cx.check(ratio > 0 && sizes.pop() == Some(ratio), || {
-        format!("the last dimension must be {ratio}, the number of input elements per output element")
-    })?;
+    if ratio == 1 {
+        // The bits of a number are both parts.
+        parts = bitcast_real(cx, x, part)?;
+    } else {
+        cx.check(ratio > 0 && sizes.pop() == Some(ratio), || {
+            format!("the last dimension must be {ratio}, the number of input elements per output element")
+        })?;
+    }
     let mut pair = sizes.clone();
     pair.push(2);
     let mut split = pair.clone();
@@ -144,7 +149,7 @@ fn complex_bitcast(
         split.push(ratio / 2);
     }
     let paired = cx.reshape(parts, &split)?;
-    let parts = if from == part {
+    let parts = if cx.element_type(paired) == part {
         paired
     } else {
         cx.op_shaped(&Shape::array(part, &pair), Op::BitcastConvert {}, &[paired])?

@@ -39,7 +39,7 @@ pub(crate) fn accumulation_type(element_type: PrimitiveType) -> PrimitiveType {
 }
 
 /// Returns the axes of input 1 as dimension numbers, without duplicates, ascending.
-fn axes(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<usize>> {
+pub(crate) fn axes(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<usize>> {
     let mut dimensions = Vec::new();
     for axis in cx.constant_i64s(1)? {
         let dimension = cx.dimension(axis, rank)?;
@@ -51,7 +51,7 @@ fn axes(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<usize>> {
 }
 
 /// With `keep_dims`, restores the reduced dimensions with size 1.
-fn keep_dims(
+pub(crate) fn keep_dims(
     cx: &mut NodeContext<'_, '_>,
     reduced: InstructionId,
     sizes: &[i64],

@@ -46,7 +46,11 @@ impl PoolWindows {
         let (mut window, mut result) = (Window::default(), Vec::new());
         for (d, &size) in sizes.iter().enumerate() {
             let step = WindowStep { filter: filter[d], stride: strides[d], dilation: 1 };
-            let (dimension, positions) = padding.window(cx, d, size, step)?;
+            // A dimension without elements has no windows, either.
+            let (dimension, positions) = match (size, filter[d], strides[d]) {
+                (0, 1, 1) => (WindowDimension::of_size(1), 0),
+                _ => padding.window(cx, d, size, step)?,
+            };
             window.dimensions.push(dimension);
             result.push(positions);
         }

@@ -161,7 +161,9 @@ impl Padding {
         } else {
             (room + wide_stride) / wide_stride
         };
-        cx.check(*self == Self::Same || room >= 0, || {
+        // A window of one element has no position in an empty dimension.
+        let is_empty = room == -1 && span == 1;
+        cx.check(*self == Self::Same || room >= 0 || is_empty, || {
             format!(
                 "the window spans {span} elements along dimension {dimension}, which has {} with \
                  padding: use a smaller filter or dilation, or padding SAME",
