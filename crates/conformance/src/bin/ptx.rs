@@ -125,8 +125,8 @@ fn one(path: &Path, architecture: &str, ptxas: &OsString, scratch: &Path) -> Out
     }
 }
 
-/// True if ptxas stores a few bytes although the kernel could have more registers: it bounds those of
-/// small kernels by itself, for more threads on a multiprocessor. Kernels of products have more.
+/// True if ptxas stores a few bytes although the kernel could have more registers: it bounds those
+/// of small kernels by itself, for more threads on a multiprocessor. Kernels of products have more.
 fn is_by_choice(kernel: &KernelReport) -> bool {
     const FEW_REGISTERS: u64 = 48;
     const FEW_BYTES: u64 = 16;
