@@ -210,6 +210,11 @@ impl FunctionBuilder {
         self.value(self.ty(a), Expression::MultiplyAdd(a, b, c))
     }
 
+    /// `c` plus four products of bytes per lane. See [`Expression::BytesMultiplyAdd`].
+    pub fn bytes_multiply_add(&mut self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        self.value(self.ty(c), Expression::BytesMultiplyAdd { is_signed, a, b, c })
+    }
+
     /// `A * B + C` of matrices that a warp holds together. See [`MatrixKind`].
     pub fn matrix_multiply_add(&mut self, kind: MatrixKind, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         self.value(self.ty(c), Expression::MatrixMultiplyAdd { kind, a, b, c })

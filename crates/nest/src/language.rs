@@ -242,6 +242,18 @@ pub enum Expression {
     Binary(BinaryOp, ValueId, ValueId),
     /// `a * b + c` for floats, fused or rounded twice, whichever is faster on the target.
     MultiplyAdd(ValueId, ValueId, ValueId),
+    /// `c` plus four products of bytes per lane: the bytes of a lane of `a` times those of the same
+    /// lane of `b`, which are signed. All are vectors of `i32`, and sums wrap around.
+    BytesMultiplyAdd {
+        /// True if the bytes of `a` are signed.
+        is_signed: bool,
+        /// The first factors.
+        a: ValueId,
+        /// The second factors.
+        b: ValueId,
+        /// The sums so far.
+        c: ValueId,
+    },
     /// `A * B + C` of matrices that the 32 threads of a warp hold together; see [`MatrixKind`]. All
     /// threads of the workgroup evaluate it. Only in kernels of devices with matrix units.
     MatrixMultiplyAdd {

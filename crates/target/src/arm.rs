@@ -1,6 +1,6 @@
 //! Features of ARM processors, 32 and 64 bits wide.
 
-use crate::Target;
+use crate::{ByteProducts, Target};
 
 /// 64 bits: NEON is part of the baseline. If a processor's SVE has longer vectors, they are used at
 /// their full length.
@@ -16,7 +16,49 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
     target.has_fma = true;
     target.has_rounding = true;
     target.has_f16_conversion = true;
+    // Longer vectors of SVE are left to the general kernels.
+    target.byte_products = match target.vector_bytes {
+        16 if target.has("i8mm", has_i8mm(&target.cpu)) => Some(ByteProducts::Either),
+        16 if target.has("dotprod", has_dot_products(&target.cpu)) => Some(ByteProducts::Signed),
+        _ => None,
+    };
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
+}
+
+/// True for processors that multiply signed by unsigned bytes.
+fn has_i8mm(cpu: &str) -> bool {
+    matches!(
+        cpu,
+        "neoverse-n2"
+            | "neoverse-n3"
+            | "neoverse-v1"
+            | "neoverse-512tvb"
+            | "neoverse-v2"
+            | "neoverse-v3"
+            | "cortex-x2"
+            | "ampere1"
+            | "ampere1a"
+            | "apple-m2"
+            | "apple-m3"
+            | "apple-m4"
+    )
+}
+
+/// True for processors with dot products of bytes.
+fn has_dot_products(cpu: &str) -> bool {
+    has_i8mm(cpu)
+        || matches!(
+            cpu,
+            "neoverse-n1"
+                | "cortex-a55"
+                | "cortex-a76"
+                | "cortex-a77"
+                | "cortex-a78"
+                | "cortex-x1"
+                | "apple-a13"
+                | "apple-a14"
+                | "apple-m1"
+        )
 }
 
 /// Sizes in bytes of a core's first-level data cache, and of its second-level cache or its share of
@@ -70,7 +112,7 @@ pub(crate) fn describe_arm(target: &mut Target) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Target;
+    use crate::{ByteProducts, Target};
 
     #[test]
     fn long_vectors_are_those_of_the_processor() {
@@ -89,6 +131,25 @@ mod tests {
         ];
         for (cpu, features, expected) in table {
             assert_eq!(bytes(cpu, features), expected, "{cpu} {features}");
+        }
+    }
+
+    #[test]
+    fn products_of_bytes_are_those_of_the_processor() {
+        let products = |cpu: &str, features: &str| {
+            Target::new("aarch64-unknown-linux-gnu", cpu, features).expect("a triple").byte_products
+        };
+        let table = [
+            ("", "", None),
+            ("", "+dotprod", Some(ByteProducts::Signed)),
+            ("", "+dotprod,+i8mm", Some(ByteProducts::Either)),
+            ("neoverse-n1", "", Some(ByteProducts::Signed)),
+            ("neoverse-n2", "", Some(ByteProducts::Either)),
+            ("neoverse-v1", "", None),
+            ("cortex-a53", "", None),
+        ];
+        for (cpu, features, expected) in table {
+            assert_eq!(products(cpu, features), expected, "{cpu} {features}");
         }
     }
 

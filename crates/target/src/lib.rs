@@ -17,6 +17,31 @@ pub use x86::Level;
 
 use support::Result;
 
+/// Instructions that add four products of bytes to each 32-bit lane. The second factors are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteProducts {
+    /// The first factors are unsigned: VNNI of x86.
+    Unsigned,
+    /// The first factors are signed: the dot products of aarch64.
+    Signed,
+    /// The first factors are of either kind: aarch64 with `i8mm`.
+    Either,
+    /// Bytes of either kind are widened to 16 bits and multiplied in pairs, which takes more
+    /// registers: SSE2, AVX2, and AVX-512 without VNNI.
+    Widened,
+}
+
+impl ByteProducts {
+    /// True if the instructions take first factors of this kind.
+    pub fn takes(self, is_signed: bool) -> bool {
+        match self {
+            Self::Unsigned => !is_signed,
+            Self::Signed => is_signed,
+            Self::Either | Self::Widened => true,
+        }
+    }
+}
+
 /// Machine to compile for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -44,6 +69,8 @@ pub struct Target {
     pub has_f16_conversion: bool,
     /// True if a population count is a single instruction.
     pub has_popcnt: bool,
+    /// Instructions that sum products of bytes; `None` if there are none worth using.
+    pub byte_products: Option<ByteProducts>,
     /// Size in bytes of a core's first-level data cache.
     pub l1_bytes: u64,
     /// Size in bytes of a core's second-level cache.
@@ -70,6 +97,7 @@ impl Target {
             has_float_parts: false,
             has_f16_conversion: false,
             has_popcnt: false,
+            byte_products: None,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,
             gpu: None,

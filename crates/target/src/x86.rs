@@ -1,6 +1,6 @@
 //! Features of x86-64 processors by LLVM's names.
 
-use crate::Target;
+use crate::{ByteProducts, Target};
 
 /// Levels of the x86-64 psABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +94,41 @@ pub(crate) fn describe(target: &mut Target) {
         _ => 16,
     };
     target.vector_registers = if avx512 { 32 } else { 16 };
+    let has = |name: &str, by_cpu: bool| target.has(name, by_cpu);
+    let has_wide_bytes = has("avx512bw", level >= Level::V4) && has("avx512vl", level >= Level::V4);
+    target.byte_products = match (avx512, avx2, avx) {
+        (true, ..) if !has_wide_bytes => None,
+        (true, ..) if has("avx512vnni", has_avx512_vnni(&target.cpu)) => Some(ByteProducts::Unsigned),
+        (false, true, _) if has("avxvnni", has_avx_vnni(&target.cpu)) => Some(ByteProducts::Unsigned),
+        // Without AVX2, long vectors have no integer instructions.
+        (false, false, true) => None,
+        _ => Some(ByteProducts::Widened),
+    };
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu, level);
+}
+
+/// True for processors with the 512-bit form of VNNI.
+fn has_avx512_vnni(cpu: &str) -> bool {
+    let is_older = matches!(cpu, "x86-64-v4" | "skylake-avx512" | "skx" | "cannonlake");
+    level_of_cpu(cpu) >= Level::V4 && !is_older
+}
+
+/// True for processors without AVX-512 that have the 256-bit form of VNNI.
+fn has_avx_vnni(cpu: &str) -> bool {
+    matches!(
+        cpu,
+        "alderlake"
+            | "raptorlake"
+            | "meteorlake"
+            | "arrowlake"
+            | "arrowlake-s"
+            | "lunarlake"
+            | "pantherlake"
+            | "gracemont"
+            | "sierraforest"
+            | "grandridge"
+            | "clearwaterforest"
+    )
 }
 
 /// Sizes in bytes of a core's first-level data cache and of its second-level cache.
@@ -117,7 +151,7 @@ fn caches(cpu: &str, level: Level) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Target;
+    use crate::{ByteProducts, Target};
 
     fn x86(cpu: &str, features: &str) -> Target {
         Target::new("x86_64-pc-linux", cpu, features).expect("a triple")
@@ -132,6 +166,27 @@ mod tests {
         assert_eq!(x86("znver4", "").vector_bytes, 64);
         assert_eq!(x86("znver4", "-avx512f").vector_bytes, 32);
         assert_eq!(x86("haswell", "").vector_registers, 16);
+    }
+
+    #[test]
+    fn products_of_bytes_follow_the_vectors() {
+        let table = [
+            ("", "", Some(ByteProducts::Widened)),
+            ("sandybridge", "", None),
+            ("x86-64-v3", "", Some(ByteProducts::Widened)),
+            ("x86-64-v3", "+avxvnni", Some(ByteProducts::Unsigned)),
+            ("alderlake", "", Some(ByteProducts::Unsigned)),
+            ("x86-64-v4", "", Some(ByteProducts::Widened)),
+            ("x86-64-v4", "+avx512vnni", Some(ByteProducts::Unsigned)),
+            ("x86-64-v4", "-avx512bw", None),
+            ("cascadelake", "", Some(ByteProducts::Unsigned)),
+            ("znver4", "", Some(ByteProducts::Unsigned)),
+            ("znver4", "-avx512vnni", Some(ByteProducts::Widened)),
+            ("znver4", "-avx512f", Some(ByteProducts::Widened)),
+        ];
+        for (cpu, features, expected) in table {
+            assert_eq!(x86(cpu, features).byte_products, expected, "{cpu} {features}");
+        }
     }
 
     #[test]

@@ -475,6 +475,10 @@ impl<'t> Reader<'t> {
                 let [a, b, c] = self.exactly()?;
                 Expression::MultiplyAdd(a, b, c)
             }
+            "signed_bytes_multiply_add" | "unsigned_bytes_multiply_add" => {
+                let [a, b, c] = self.exactly()?;
+                Expression::BytesMultiplyAdd { is_signed: operation.starts_with("signed"), a, b, c }
+            }
             "matrix_multiply_add" => {
                 let word = self.word("a kind of matrices")?;
                 let kind = named(MATRICES, word)

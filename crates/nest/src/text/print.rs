@@ -202,6 +202,10 @@ impl Printer<'_> {
             Expression::Unary(op, a) => write!(f, "{} {a}", name_of(UNARY, op)),
             Expression::Binary(op, a, b) => write!(f, "{} {a}, {b}", name_of(BINARY, op)),
             Expression::MultiplyAdd(a, b, c) => write!(f, "multiply_add {a}, {b}, {c}"),
+            Expression::BytesMultiplyAdd { is_signed, a, b, c } => {
+                let sign = if *is_signed { "signed" } else { "unsigned" };
+                write!(f, "{sign}_bytes_multiply_add {a}, {b}, {c}")
+            }
             Expression::MatrixMultiplyAdd { kind, a, b, c } => {
                 write!(f, "matrix_multiply_add {} {a}, {b}, {c}", name_of(MATRICES, kind))
             }
