@@ -4,6 +4,7 @@
 //! The cases cover each strategy, and all kernels of the file tests of plans.
 
 use codegen::{CodegenOptions, Constants};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use target::Target;
 
@@ -38,6 +39,15 @@ fn assembly(text: &str, target: &Target) -> String {
         .expect("code")
         .assembly
         .expect("expected assembly in the output")
+}
+
+/// The text of a constant array of ones.
+fn ones(element_type: PrimitiveType, sizes: &[i64]) -> String {
+    let shape = ArrayShape::new(element_type, sizes);
+    let one = vec![Scalar::Signed(1); shape.element_count() as usize];
+    let text = hlo::text::literal_to_text(&Literal::from_scalars(shape.clone(), one));
+    let (_, values) = text.split_once(' ').expect("a type and values");
+    format!("{shape} constant({values})")
 }
 
 /// A loop without loops inside.
@@ -248,6 +258,79 @@ fn tiles_of_transposed_operands_stay_in_registers() {
     }));
     check(left.map(|(m, n, k)| {
         findings(&format!("dot {m}x{n}x{k}, left transposed"), &dot(m, n, k, LHS_TRANSPOSED, false))
+    }));
+}
+
+/// Triple, processor, features, and the instruction that sums products of bytes.
+const BYTE_TARGETS: [(&str, &str, &str, &str); 8] = [
+    ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vpdpbusd"),
+    ("x86_64-unknown-linux-gnu", "znver4", "", "vpdpbusd"),
+    ("x86_64-unknown-linux-gnu", "alderlake", "", "vpdpbusd"),
+    ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddwd"),
+    ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vpmaddwd"),
+    ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "sdot"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "sdot"),
+];
+
+/// Lists the defects in the inner loops of a product of bytes.
+fn byte_findings(name: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (triple, cpu, features, instruction) in BYTE_TARGETS {
+        let target = Target::new(triple, cpu, features).expect("a triple");
+        let assembly = assembly(text, &target);
+        let products = |inner: &InnerLoop<'_>| {
+            inner
+                .count(|line| line.trim_start_matches("{vex}").split_whitespace().next() == Some(instruction))
+        };
+        let loops = inner_loops(&assembly);
+        let hot: Vec<_> = loops.iter().filter(|inner| products(inner) >= 4).collect();
+        if hot.is_empty() {
+            found.push(format!("{name} on {triple} {cpu}: expected an inner loop with {instruction}"));
+        }
+        for inner in hot {
+            if let Some(first) = inner.stack().first() {
+                let (count, all) = (inner.stack().len(), products(inner));
+                found
+                    .push(format!("{name} on {cpu}: {count} stack accesses next to {all} products: {first}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn tiles_of_bytes_stay_in_registers() {
+    let shapes = [(128, 768, 768), (9, 48, 64), (1, 1000, 256), (100, 16, 64)];
+    check(shapes.map(|(m, n, k)| {
+        let text = format!(
+            "HloModule dots\n\nENTRY main {{\n  x = s8[{m},{k}] parameter(0)\n  \
+             w = {}\n  ROOT d = s32[{m},{n}] dot(x, w), {PLAIN}\n}}\n",
+            ones(PrimitiveType::S8, &[k, n])
+        );
+        byte_findings(&format!("dot {m}x{n}x{k} of bytes"), &text)
+    }));
+}
+
+#[test]
+fn tiles_of_convolutions_of_bytes_stay_in_registers() {
+    let cases = [
+        (56, 64, 3, 64),
+        (14, 96, 1, 576),
+        (28, 40, 3, 48),
+        (14, 128, 1, 32),
+        (7, 256, 1, 16),
+        (12, 23, 3, 64),
+    ];
+    check(cases.map(|(pixels, inputs, taps, outputs)| {
+        let pad = taps / 2;
+        let text = format!(
+            "HloModule convolutions\n\nENTRY main {{\n  x = s8[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
+             w = {}\n  ROOT c = s32[1,{pixels},{pixels},{outputs}] convolution(x, w), \
+             window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
+            ones(PrimitiveType::S8, &[taps, taps, inputs, outputs])
+        );
+        byte_findings(&format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of bytes"), &text)
     }));
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod epilogue;
 pub(crate) mod extents;
 pub(crate) mod operands;
 pub(crate) mod panels;
+pub(crate) mod quads;
 pub(crate) mod tile;
 
 use crate::candidate::Candidate;

@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use hlo::Op;
 use nest::ValueId;
-use plan::{DotLoops, DotPlan, Packing, PanelLayout, TiledDot};
+use plan::{DotLoops, DotPlan, Packing, PanelLayout, QUAD, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -159,12 +159,16 @@ impl Product {
     /// Returns the product of operands that are not packed at run time.
     fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
         let size = plan.accumulator.byte_size() as i64;
+        let (lhs_row, lhs_k) = match plan.quads {
+            Some(_) => (plan.dims.lhs_m_stride(), QUAD),
+            None => (plan.dims.lhs_m_stride() * size, plan.dims.lhs_k_stride() * size),
+        };
         let mut product = Self {
             batch,
             lhs,
             lhs_first: None,
-            lhs_row: plan.dims.lhs_m_stride() * size,
-            lhs_k: plan.dims.lhs_k_stride() * size,
+            lhs_row,
+            lhs_k,
             rhs,
             rhs_k: plan.dims.rhs_k_stride() * size,
             rhs_column: plan.dims.rhs_n_stride() * size,
@@ -200,7 +204,8 @@ impl Product {
     }
 
     /// Returns the address of a column of the right operand. In a packed one, the column must be
-    /// the first of a panel, or of a tile within a panel.
+    /// the first of a panel, or of a tile within a panel, and the address is that of the first
+    /// summand, after the panel's header.
     fn column(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
         let Some(panels) = self.panels else {
             let column = cx.scalar_value(column)?;
@@ -209,6 +214,7 @@ impl Product {
         let (number, within) = cx.div_rem(column, panels.width)?;
         let (number, within) = (cx.scalar_value(&number)?, cx.scalar_value(&within)?);
         let first = cx.offset(self.rhs, number, panels.panel_bytes());
+        let first = cx.offset_bytes(first, panels.header_bytes());
         Ok(cx.offset(first, within, panels.element_bytes))
     }
 

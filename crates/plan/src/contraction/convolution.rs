@@ -31,6 +31,7 @@ pub use winograd_matrices::{GradientTransform, Transform};
 use super::Planner;
 use super::epilogue::check_epilogue;
 use super::operands::{constant_operand, is_read_once};
+use super::quads::Quads;
 use super::tile::accumulator;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
@@ -240,7 +241,9 @@ impl<'s, 'm> Stage<'s, 'm> {
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(dims, accumulator, is_constant, bands, candidate, target);
+            let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
+            let quads = Quads::of(types, dims.inputs, dims.outputs, target).filter(|_| is_constant);
+            let dense = dense::choose(dims, accumulator, is_constant, quads, bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| self.result().element_count() > 0)
@@ -276,7 +279,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         });
         let has_kind = || {
             depthwise::choose(dims, accumulator, None, None, target).is_some()
-                || dense::choose(dims, accumulator, true, None, None, target).is_some()
+                || dense::choose(dims, accumulator, true, None, None, None, target).is_some()
         };
         let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()
@@ -322,6 +325,9 @@ impl std::fmt::Display for ConvolutionPlan {
             write!(f, ", {groups} groups")?;
         }
         write!(f, ", {} taps, {inputs} to {outputs} features in {}", self.dims.taps(), self.accumulator)?;
+        if matches!(&self.kind, ConvolutionKind::Dense(dense) if dense.quads.is_some()) {
+            write!(f, ", four bytes at once")?;
+        }
         if let Some(tiling) = self.kind.tiling() {
             let sizes = tiling.sizes.iter().map(|s| s.pixels.to_string()).collect::<Vec<_>>();
             write!(f, ", tiles {}", sizes.join("/"))?;

@@ -19,6 +19,7 @@ use super::epilogue::check_epilogue;
 use super::extents::DotShape;
 use super::operands::{constant_operand, is_read_once};
 use super::panels::PanelLayout;
+use super::quads::Quads;
 use super::tile::{self, Tile, accumulator};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
@@ -45,6 +46,8 @@ pub struct DotPlan {
     pub lhs_type: PrimitiveType,
     /// The type of the right operand in memory.
     pub rhs_type: PrimitiveType,
+    /// Groups of bytes that take the place of single summands in [`Self::shape`] and in the panels.
+    pub quads: Option<Quads>,
     /// Index of the fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// Index of the fusion's operand that is the right one.
@@ -207,6 +210,7 @@ struct Dot<'m> {
     accumulator: PrimitiveType,
     lhs_type: PrimitiveType,
     rhs_type: PrimitiveType,
+    quads: Option<Quads>,
     lhs_operand: usize,
     rhs_operand: usize,
     /// True if the right operand is a constant that nothing else reads.
@@ -245,7 +249,7 @@ pub(crate) fn plan(
     planner: Planner<'_>,
 ) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
-    let dot = Dot::of(fusion, id)?;
+    let dot = Dot::of(fusion, id)?.in_quads(target);
     let (lhs_operand, rhs_operand, constant) = (dot.lhs_operand, dot.rhs_operand, dot.rhs_values);
     let loops = dot.loops(target);
     let other = planner.candidate.and_then(|candidate| candidates::loops(&dot, &loops, candidate, target));
@@ -255,7 +259,11 @@ pub(crate) fn plan(
     let mut packed = Vec::new();
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
-        let bytes = pack::panels(literal, &plan, tiled.panels);
+        let bytes = if plan.quads.is_some() {
+            pack::byte_panels(literal, &plan, tiled.panels)
+        } else {
+            pack::panels(literal, &plan, tiled.panels)
+        };
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
     }
     let mut work = Work::of_elements(fusion, result.element_count());
@@ -316,12 +324,24 @@ impl<'m> Dot<'m> {
             accumulator,
             lhs_type: lhs.element_type,
             rhs_type: rhs.element_type,
+            quads: None,
             lhs_operand,
             rhs_operand,
             rhs_is_constant: rhs_values.is_some() && is_read_once(fusion, rhs_operand),
             rhs_values,
             keeps_sums: keeps_sums && result.element_type == accumulator,
         })
+    }
+
+    /// The same dot in groups of bytes, if the target sums products of bytes and the operands'
+    /// layout allows it.
+    fn in_quads(self, target: &Target) -> Self {
+        let types = [self.lhs_type, self.rhs_type, self.accumulator];
+        let is_along = self.dims.lhs_is_strided() && self.dims.lhs_k_stride() == 1;
+        let quads = Quads::of(types, self.shape.k, self.shape.n, target);
+        let Some(quads) = quads.filter(|_| self.rhs_is_constant && is_along) else { return self };
+        let shape = DotShape { k: Quads::groups(self.shape.k), ..self.shape };
+        Self { quads: Some(quads), shape, keeps_sums: false, ..self }
     }
 
     /// Chooses loops, tile, and packing.
@@ -341,14 +361,17 @@ impl<'m> Dot<'m> {
         // A panel pays off if several rows read it, or if it is packed at compile time.
         let max_rows = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
         let few_rows = m <= max_rows && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
-        if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+        if self.quads.is_none() && along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
             return DotLoops::Rows { tile: tile::row_dot(self.shape, size, target), rhs_packing };
         }
         let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
-        let lhs_by_lane =
-            along_row && m > 1 && self.accumulator.is_floating_point() && tile::takes_lanes(target);
+        let has_lanes = self.accumulator.is_floating_point() || self.quads.is_some();
+        let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
-        let tile = tile::choose_with(m, n, size, access, target);
+        let mut tile = tile::choose_with(m, n, size, access, target);
+        if self.quads.is_some() {
+            tile = Quads::limited(tile, m, target);
+        }
         let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
         let mut column_parts = 0;
         let rhs_packing = if rhs_is_constant {
@@ -378,6 +401,7 @@ impl<'m> Dot<'m> {
     fn with_loops(self, loops: DotLoops) -> DotPlan {
         let lhs_packing = if self.lhs_fits() { Packing::None } else { Packing::Scratch };
         let Self { hero, shape, dims, accumulator, lhs_type, rhs_type, lhs_operand, rhs_operand, .. } = self;
+        let quads = self.quads;
         DotPlan {
             hero,
             shape,
@@ -385,6 +409,7 @@ impl<'m> Dot<'m> {
             accumulator,
             lhs_type,
             rhs_type,
+            quads,
             lhs_operand,
             rhs_operand,
             lhs_packing,
@@ -395,7 +420,7 @@ impl<'m> Dot<'m> {
 
     /// True if the left operand can be read in place.
     fn lhs_fits(&self) -> bool {
-        self.lhs_type == self.accumulator && self.dims.lhs_is_strided()
+        (self.quads.is_some() || self.lhs_type == self.accumulator) && self.dims.lhs_is_strided()
     }
 
     /// True if the right operand can be read in place, by strides.
@@ -511,7 +536,9 @@ impl TileOrder {
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.
         let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
+        let panels = PanelLayout { header: dot.quads.is_some().into(), ..panels };
         let bytes = tile.columns().saturating_mul(panels.element_bytes);
+        let most_unrolled = dot.quads.map_or(i64::MAX, |_| Quads::most_unrolled(tile, target));
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
             rhs_packing,
@@ -521,7 +548,7 @@ impl TileOrder {
                 Packing::None | Packing::Scratch => PanelLayout { width: tile.columns(), ..panels },
             },
             tile,
-            unroll: tile::unroll(tile, lhs_by_lane, target),
+            unroll: tile::unroll(tile, lhs_by_lane, target).min(most_unrolled),
             sum_block: dot.sum_block(),
             lhs_by_lane,
             panels_outside,
@@ -553,7 +580,7 @@ fn few_tiles(tile: Tile) -> i64 {
 
 impl std::fmt::Display for DotPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DotShape { batch, m, n, k } = self.shape;
+        let DotShape { batch, m, n, k } = self.dims.shape();
         if batch != 1 {
             write!(f, "{batch} times ")?;
         }
@@ -567,6 +594,9 @@ impl std::fmt::Display for DotPlan {
             },
             self.accumulator
         )?;
+        if self.quads.is_some() {
+            write!(f, ", four bytes at once")?;
+        }
         if let Some(TiledDot { tile, prefetches, tasks_by_rows, k_block, .. }) = self.tiled() {
             write!(f, ", tile {}x{} of {} lanes", tile.rows, tile.vectors, tile.lanes)?;
             if *prefetches {
@@ -575,7 +605,7 @@ impl std::fmt::Display for DotPlan {
             if *tasks_by_rows && self.cuts[2] > 1 {
                 write!(f, ", rows divided into tasks")?;
             }
-            if *k_block < k {
+            if *k_block < self.shape.k {
                 write!(f, ", {k_block} summands per pass")?;
             }
         }

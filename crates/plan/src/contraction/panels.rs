@@ -18,13 +18,15 @@ pub struct PanelLayout {
     pub width: i64,
     /// Bytes of an element.
     pub element_bytes: i64,
+    /// Rows before those of the matrix: sums of the columns.
+    pub header: i64,
 }
 
 impl PanelLayout {
     /// Panels of a constant matrix: one cache line wide, the same on every target.
     pub(crate) fn of_constant(rows: i64, columns: i64, element_bytes: usize) -> Self {
         let width = tile::panel(columns, element_bytes);
-        Self { rows, columns, width, element_bytes: element_bytes as i64 }
+        Self { rows, columns, width, element_bytes: element_bytes as i64, header: 0 }
     }
 
     /// Number of panels.
@@ -44,7 +46,12 @@ impl PanelLayout {
 
     /// Bytes from a panel to the next panel.
     pub fn panel_bytes(&self) -> i64 {
-        self.rows * self.row_bytes()
+        (self.header + self.rows) * self.row_bytes()
+    }
+
+    /// Bytes from the start of a panel to the first row of the matrix.
+    pub fn header_bytes(&self) -> i64 {
+        self.header * self.row_bytes()
     }
 
     /// Bytes of all panels.

@@ -6,11 +6,12 @@ use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
+use crate::contraction::quads;
 use crate::contraction::tile::{self, Columns, Reading, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
+use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing, QUAD, Quads};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -109,7 +110,7 @@ impl Nest<'_> {
         let input = cx.offset(self.input, pixels.input, features * input_size);
         let input = cx.offset(input, number, dims.inputs * input_size);
         let place = self.place(cx, group, column, parts)?;
-        let kernel = cx.offset(place.pointer, pixels.tap, dims.inputs * place.row);
+        let kernel = cx.offset(place.pointer, pixels.tap, self.dense.inputs * place.row);
         let rows = (0..i64::from(pixels.count))
             .map(|row| cx.mul_constant(pixels.input_step, row * features * input_size))
             .collect();
@@ -124,10 +125,16 @@ impl Nest<'_> {
             ahead: ahead.map_or(0, |a| a.1),
             first: first.clone(),
         };
-        let mut sums = Vec::new();
-        for _ in 0..pixels.count {
-            sums.extend(parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))));
-        }
+        let zeros: Vec<ValueId> =
+            parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))).collect();
+        let sums = match self.dense.quads.filter(|quads| quads.is_flipped) {
+            Some(quads) => {
+                let taps = cx.offset(reduction.place.header, pixels.tap, reduction.place.row);
+                reduction.corrections(cx, quads, 0, taps, &zeros)?
+            }
+            None => zeros,
+        };
+        let sums = sums.repeat(pixels.count as usize);
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
         let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
@@ -160,7 +167,8 @@ impl Nest<'_> {
             return Ok(None);
         };
         let columns = self.dense.tile.columns();
-        let panels = columns * self.dense.panels.rows * self.kernel_type.byte_size() as i64;
+        let layout = self.dense.panels;
+        let panels = columns * (layout.header + layout.rows) * self.kernel_type.byte_size() as i64;
         // The last whole panels are followed by the first ones of another task, so the current
         // panels are prefetched again.
         let end = cx.scalar_value(&column.plus_constant(2 * columns))?;
@@ -187,17 +195,18 @@ impl Nest<'_> {
             let pointer = cx.offset(self.kernel, first, size);
             let offsets = parts.iter().map(|part| part.offset * size).collect();
             let row = dims.groups * dims.outputs * size;
-            return Ok(Place { pointer, row, offsets, alignment: size as u32 });
+            return Ok(Place { pointer, header: pointer, row, offsets, alignment: size as u32 });
         }
         // A tile covers whole panels, or a panel whole tiles. The distances between vectors are
         // therefore constant.
         let panels = self.dense.panels;
         let group = cx.scalar_value(group)?;
         let group = cx.offset(self.kernel, group, panels.bytes());
-        let pointer = tile::column_of_panels(cx, panels, group, column)?;
+        let header = tile::column_of_panels(cx, panels, group, column)?;
+        let pointer = cx.offset_bytes(header, panels.header_bytes());
         let offsets = parts.iter().map(|part| panels.offset(part.offset)).collect();
         let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
-        Ok(Place { pointer, row: panels.row_bytes(), offsets, alignment })
+        Ok(Place { pointer, header, row: panels.row_bytes(), offsets, alignment })
     }
 }
 
@@ -206,6 +215,8 @@ impl Nest<'_> {
 struct Place {
     /// Address of the first summand's row.
     pointer: ValueId,
+    /// Address of the panel's header.
+    header: ValueId,
     /// Distance in bytes between summands.
     row: i64,
     /// Distance in bytes between the start of the row and each vector.
@@ -265,16 +276,16 @@ impl Reduction<'_> {
         if d == 3 || (d == 2 && dense.is_run) {
             let count = if d == 2 {
                 let taps = self.pixels.taps[2];
-                Count { value: cx.mul_constant(taps.value, dims.inputs), most: taps.most * dims.inputs }
+                Count { value: cx.mul_constant(taps.value, dense.inputs), most: taps.most * dense.inputs }
             } else {
-                Count::constant(cx, dims.inputs)
+                Count::constant(cx, dense.inputs)
             };
             return self.run(cx, count, at, sums);
         }
         let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
         let input_step = dense.tiling.tap_input_steps[d] * pixel;
-        let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
-        let ahead_step = dense.tiling.tap_steps[d] * dims.inputs * self.ahead;
+        let kernel_step = dense.tiling.tap_steps[d] * dense.inputs * self.place.row;
+        let ahead_step = dense.tiling.tap_steps[d] * dense.inputs * self.ahead;
         let is_apart = self.is_summed_apart(d);
         repeat(cx, self.pixels.taps[d], sums, |cx, tap, sums| {
             let at = At {
@@ -296,6 +307,33 @@ impl Reduction<'_> {
         })
     }
 
+    /// Adds what corrects flipped bytes to a row of sums: for each tap of the pixels, the sums of its
+    /// columns, which begin at `header`.
+    fn corrections(
+        &self,
+        cx: &mut KernelContext<'_>,
+        quads: Quads,
+        d: usize,
+        header: ValueId,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let Some(&taps) = self.pixels.taps.get(d) else {
+            let mut all = Vec::new();
+            for ((part, &offset), &sum) in self.parts.iter().zip(&self.place.offsets).zip(sums) {
+                let pointer = cx.offset_bytes(header, offset);
+                let columns = self.kernel_vector(cx, pointer, *part)?;
+                let correction = quads::correction(cx, quads, columns);
+                all.push(cx.add(sum, correction));
+            }
+            return Ok(all);
+        };
+        let step = self.nest.dense.tiling.tap_steps[d] * self.place.row;
+        repeat(cx, taps, sums, |cx, tap, sums| {
+            let header = cx.offset(header, tap, step);
+            self.corrections(cx, quads, d + 1, header, sums)
+        })
+    }
+
     /// True if each tap of a dimension is summed separately. In a single sum of very many summands,
     /// such as the gradient of a kernel, rounding errors would grow too large.
     fn is_summed_apart(&self, d: usize) -> bool {
@@ -312,8 +350,50 @@ impl Reduction<'_> {
         at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        // The count is a multiple of the input features, so the loop leaves no remainder.
-        let unroll = match self.nest.dims.inputs {
+        let dense = self.nest.dense;
+        let tail = dense.quads.map_or(0, |quads| quads.tail);
+        if tail > 0 {
+            let whole = Count::constant(cx, dense.inputs - 1);
+            let sums = if dense.inputs > 1 { self.whole(cx, whole, at, sums)? } else { sums.to_vec() };
+            return self.last_group(cx, whole.value, tail, at, sums);
+        }
+        self.whole(cx, count, at, sums)
+    }
+
+    /// Adds the products of the last group of a tap, which has `tail` bytes.
+    fn last_group(
+        &self,
+        cx: &mut KernelContext<'_>,
+        index: ValueId,
+        tail: u32,
+        at: At,
+        mut sums: Vec<ValueId>,
+    ) -> Result<Vec<ValueId>> {
+        let vectors = self.kernel_vectors(cx, at.kernel, index, 0)?;
+        for (pixel, &row) in self.rows.iter().enumerate() {
+            let input = cx.offset(at.input, row, 1);
+            let input = cx.offset(input, index, QUAD);
+            let element = quads::load_bytes(cx, input, tail);
+            self.multiply(cx, element, &vectors, &mut sums[pixel * vectors.len()..]);
+        }
+        Ok(sums)
+    }
+
+    /// Adds single summands or whole groups.
+    fn whole(
+        &self,
+        cx: &mut KernelContext<'_>,
+        count: Count,
+        at: At,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let dense = self.nest.dense;
+        // The count is a multiple of the rows per tap, so the loop leaves no remainder.
+        let has_tail = dense.quads.is_some_and(|quads| quads.tail > 0);
+        let is_widened =
+            dense.quads.is_some() && cx.target().byte_products == Some(target::ByteProducts::Widened);
+        let unroll = match dense.inputs - i64::from(has_tail) {
+            _ if is_widened => 1,
             _ if sums.len() >= MANY_ACCUMULATORS => 1,
             inputs if inputs % 4 == 0 => 4,
             inputs if inputs % 2 == 0 => 2,
@@ -417,25 +497,51 @@ impl Reduction<'_> {
         sums: &mut [ValueId],
     ) -> Result<()> {
         let nest = self.nest;
-        let row = b.offset(kernel, index, self.place.row);
-        let row = b.offset_bytes(row, step * self.place.row);
-        let mut vectors = Vec::new();
-        for (part, &offset) in self.parts.iter().zip(&self.place.offsets) {
-            let pointer = b.offset_bytes(row, offset);
-            vectors.push(self.kernel_vector(b, pointer, *part)?);
-        }
-        let size = nest.input_type.byte_size() as i64;
+        let vectors = self.kernel_vectors(b, kernel, index, step)?;
+        let has_quads = nest.dense.quads.is_some();
+        let size = if has_quads { QUAD } else { nest.input_type.byte_size() as i64 };
         for (pixel, &input) in inputs.iter().enumerate() {
             let input = b.offset(input, index, size);
             let input = b.offset_bytes(input, step * size);
-            let element = load(b, nest.plan, nest.input_type, input, 1)?.real();
-            for (k, (part, &vector)) in self.parts.iter().zip(&vectors).enumerate() {
-                let sum = &mut sums[pixel * vectors.len() + k];
-                let element = b.splat(element, part.lanes);
-                *sum = multiply_add(b, element, vector, *sum);
-            }
+            let element = if has_quads {
+                b.load(Type::scalar(nest.scalar), input, 1)
+            } else {
+                load(b, nest.plan, nest.input_type, input, 1)?.real()
+            };
+            self.multiply(b, element, &vectors, &mut sums[pixel * vectors.len()..]);
         }
         Ok(())
+    }
+
+    /// Loads the kernel's row of summand `index + step`.
+    fn kernel_vectors(
+        &self,
+        b: &mut FunctionBuilder,
+        kernel: ValueId,
+        index: ValueId,
+        step: i64,
+    ) -> Result<Vec<ValueId>> {
+        let row = b.offset(kernel, index, self.place.row);
+        let row = b.offset_bytes(row, step * self.place.row);
+        let places = self.parts.iter().zip(&self.place.offsets);
+        places
+            .map(|(part, &offset)| {
+                let pointer = b.offset_bytes(row, offset);
+                self.kernel_vector(b, pointer, *part)
+            })
+            .collect()
+    }
+
+    /// Adds the products of a pixel's element, or of its group of bytes, and a row of the kernel to
+    /// the pixel's sums.
+    fn multiply(&self, b: &mut FunctionBuilder, element: ValueId, vectors: &[ValueId], sums: &mut [ValueId]) {
+        for ((part, &vector), sum) in self.parts.iter().zip(vectors).zip(sums) {
+            let element = b.splat(element, part.lanes);
+            *sum = match self.nest.dense.quads {
+                Some(quads) => quads::multiply_add(b, quads, element, vector, *sum),
+                None => multiply_add(b, element, vector, *sum),
+            };
+        }
     }
 
     fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Columns) -> Result<ValueId> {

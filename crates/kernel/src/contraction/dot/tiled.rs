@@ -3,12 +3,13 @@
 use super::walk::{for_panels, for_rows, parts_end};
 use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
+use crate::contraction::quads;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use hlo::CACHE_LINE;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::Packing;
+use plan::{Packing, Quads};
 use support::Result;
 
 /// Emits the loops over the tiles of one product.
@@ -100,14 +101,15 @@ fn tile(
         let first = cx.scalar_value(&pass.first)?;
         (lhs, rhs) = (cx.offset(lhs, first, product.lhs_k), cx.offset(rhs, first, product.rhs_k));
     }
-    let inputs = Inputs { lhs, rhs, product, place, scalar };
+    let inputs = Inputs { lhs, rhs, product, place, scalar, quads: plan.dot.quads };
     let sets = i64::from(plan.tiled.tile.k_split);
     let mut initial = inputs.before(cx, plan, pass)?;
     let width = initial.len();
     (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
     // Each iteration adds a few summands. The remaining ones follow the loop as straight-line code.
     let unroll = plan.tiled.unroll.max(1);
-    let k = pass.count;
+    let tail = plan.dot.quads.map_or(0, |quads| quads.tail);
+    let k = pass.count - i64::from(tail > 0);
     let whole = k - k % unroll;
     let ahead =
         if plan.tiled.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
@@ -128,6 +130,11 @@ fn tile(
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
         inputs.accumulate(cx, end, step, &[], &mut sums[set * width..(set + 1) * width]);
+    }
+    if tail > 0 {
+        let last = cx.index(k);
+        let rows = inputs.last_bytes(cx, last, tail);
+        inputs.accumulate(cx, last, 0, &rows, &mut sums[..width]);
     }
     let mut sums = add_sets(cx, sums, width);
     if blocks > 0 {
@@ -307,9 +314,37 @@ struct Inputs<'p> {
     product: &'p Product,
     place: Place<'p>,
     scalar: ScalarType,
+    quads: Option<Quads>,
 }
 
 impl Inputs<'_> {
+    /// Returns the sums before the first summand: zeros, or what corrects flipped bytes.
+    fn first(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
+        let (Some(quads), Some(panels)) = (self.quads.filter(|q| q.is_flipped), self.product.panels) else {
+            return self.zeros(b);
+        };
+        let header = b.offset_bytes(self.rhs, -panels.header_bytes());
+        let parts = self.place.parts.iter();
+        let row: Vec<ValueId> = parts
+            .map(|part| {
+                let sums = self.load(b, header, *part);
+                quads::correction(b, quads, sums)
+            })
+            .collect();
+        row.repeat(self.place.rows as usize)
+    }
+
+    /// Loads each row's bytes of the last group, which is not whole.
+    fn last_bytes(&self, b: &mut FunctionBuilder, index: ValueId, count: u32) -> Vec<ValueId> {
+        let lhs = b.offset(self.lhs, index, self.product.lhs_k);
+        let rows = 0..i64::from(self.place.rows);
+        rows.map(|row| {
+            let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
+            quads::load_bytes(b, pointer, count)
+        })
+        .collect()
+    }
+
     fn zeros(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
         let mut zeros = Vec::new();
         for _ in 0..self.place.rows {
@@ -323,7 +358,7 @@ impl Inputs<'_> {
     /// Returns the sums of the passes before.
     fn before(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>, pass: &Pass) -> Result<Vec<ValueId>> {
         match pass.first.as_constant() {
-            Some(0) => return Ok(self.zeros(cx)),
+            Some(0) => return Ok(self.first(cx)),
             Some(_) => return self.kept(cx, plan),
             None => {}
         }
@@ -361,13 +396,18 @@ impl Inputs<'_> {
         let ty = Type::vector(self.scalar, count as u32);
         let load = |row: i64| {
             let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
-            b.load(ty, pointer, self.scalar.byte_size() as u32)
+            b.load(ty, pointer, self.lhs_alignment())
         };
         (0..i64::from(self.place.rows)).map(load).collect()
     }
 
+    /// Returns the alignment of an element, or of a group of bytes, of the left operand.
+    fn lhs_alignment(&self) -> u32 {
+        if self.quads.is_some() { 1 } else { self.scalar.byte_size() as u32 }
+    }
+
     /// Adds the products of summand `index + step` to the sums, row by row. `rows` contains the
-    /// round's vectors of the left operand if it is read in vectors.
+    /// round's elements of the left operand if they are loaded already: vectors, or single ones.
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
@@ -383,16 +423,20 @@ impl Inputs<'_> {
         let lhs = b.offset(self.lhs, index, lhs_k);
         for row in 0..self.place.rows as usize {
             let element = match rows.get(row) {
+                Some(&element) if b.ty(element).lanes == 1 => element,
                 Some(&vector) => b.extract(vector, step as u32),
                 None => {
                     let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
-                    b.load(Type::scalar(self.scalar), pointer, self.scalar.byte_size() as u32)
+                    b.load(Type::scalar(self.scalar), pointer, self.lhs_alignment())
                 }
             };
             for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
                 let sum = &mut sums[row * columns.len() + k];
                 let element = b.splat(element, part.lanes);
-                *sum = multiply_add(b, element, column, *sum);
+                *sum = match self.quads {
+                    Some(quads) => quads::multiply_add(b, quads, element, column, *sum),
+                    None => multiply_add(b, element, column, *sum),
+                };
             }
         }
     }

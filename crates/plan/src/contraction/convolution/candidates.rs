@@ -3,7 +3,7 @@
 
 use super::dims::ConvolutionDims;
 use super::tiling::three_dimensions;
-use super::{ConvolutionPlan, Stage, Winograd, cost, dense, winograd, winograd_gradient};
+use super::{ConvolutionPlan, DensePlan, Stage, Winograd, cost, dense, winograd, winograd_gradient};
 use crate::candidate::Candidate;
 use crate::contraction::convolution::ConvolutionKind;
 use crate::contraction::{Planner, tile};
@@ -74,16 +74,16 @@ pub(crate) fn candidates(
         ConvolutionKind::Dense(plan) => {
             let mut candidates = vec![plan.candidate()];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            candidates.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+            candidates.extend(tiles(dims, accumulator.byte_size(), plan, target));
             candidates.extend(other_order(plan, dims));
             candidates
         }
         ConvolutionKind::Winograd(plan) => {
             let mut candidates = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            if let Some(plan) = dense::choose(dims, *accumulator, is_constant, None, None, target) {
+            if let Some(plan) = dense::choose(dims, *accumulator, is_constant, None, None, None, target) {
                 candidates.push(plan.candidate());
-                candidates.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+                candidates.extend(tiles(dims, accumulator.byte_size(), &plan, target));
                 candidates.extend(other_order(&plan, dims));
             }
             candidates
@@ -111,8 +111,10 @@ fn transforms(
 }
 
 /// The best tile of each width, best first, and the best of the others.
-fn tiles(dims: &ConvolutionDims, size: usize, panels_outside: bool, target: &Target) -> Vec<Candidate> {
-    let ranked = cost::ranked(dims, dense::vectors(dims, size, target), target).unwrap_or_default();
+fn tiles(dims: &ConvolutionDims, size: usize, plan: &DensePlan, target: &Target) -> Vec<Candidate> {
+    let &DensePlan { panels_outside, quads, .. } = plan;
+    let dims = &dense::in_quads(dims, quads);
+    let ranked = cost::ranked(dims, dense::vectors(dims, size, quads, target), target).unwrap_or_default();
     let mut widths = std::collections::BTreeSet::new();
     let (best, rest): (Vec<_>, Vec<_>) =
         ranked.into_iter().map(|(_, choice)| choice).partition(|choice| widths.insert(choice.vectors));

@@ -6,6 +6,7 @@ use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
 use crate::contraction::panels::PanelLayout;
+use crate::contraction::quads::Quads;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
 use crate::tasks::Work;
@@ -27,6 +28,10 @@ pub struct DensePlan {
     /// Panels per group of a packed kernel. Its rows are the summands of an output, taps times
     /// input features; its columns are output features.
     pub panels: PanelLayout,
+    /// Rows of the panels per tap: input features, or groups of them.
+    pub inputs: i64,
+    /// Groups of bytes that take the place of single input features.
+    pub quads: Option<Quads>,
     /// True if neighboring taps of the last dimension, with their input features, are contiguous in
     /// memory.
     pub is_run: bool,
@@ -53,8 +58,9 @@ impl DensePlan {
             && self.kernel_packing == Packing::Constant
             && columns % self.panels.width == 0
             && self.whole_panels(dims) > 1;
-        let all = self.tiling.taps_of_pixels.saturating_mul(dims.inputs).max(1);
-        let panels = columns.saturating_mul(self.panels.rows).saturating_mul(element_bytes as i64);
+        let all = self.tiling.taps_of_pixels.saturating_mul(self.inputs).max(1);
+        let rows = self.panels.rows.saturating_add(self.panels.header);
+        let panels = columns.saturating_mul(rows).saturating_mul(element_bytes as i64);
         let bytes = panels.saturating_mul(i64::from(pixels)) / all;
         (is_apart && (1..=CACHE_LINE).contains(&bytes)).then_some(bytes)
     }
@@ -71,25 +77,30 @@ impl DensePlan {
     }
 }
 
-/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular.
+/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. Groups of bytes
+/// require a constant kernel.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
     is_constant: bool,
+    quads: Option<Quads>,
     bands: Option<&[Lines]>,
     candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<DensePlan> {
     let size = accumulator.byte_size();
+    let is_whole = quads.is_none_or(|quads| quads.tail == 0);
+    let dims = &in_quads(dims, quads);
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
-    let (mut tile, most) = choose_tile(dims, size, target)?;
+    let (mut tile, most) = choose_tile(dims, size, quads, target)?;
     let mut most = most;
     if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate {
         (tile.vectors, most) = (vectors, pixels);
     }
     let last = dims.spatial.last();
-    let is_run =
-        dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
+    let is_run = is_whole
+        && dims.groups == 1
+        && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
     let kernel_bytes = (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(size as u64);
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
@@ -104,8 +115,11 @@ pub(super) fn choose(
         (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
+    let panels = PanelLayout::of_constant(summands, dims.outputs, size);
     Some(DensePlan {
-        panels: PanelLayout::of_constant(summands, dims.outputs, size),
+        panels: PanelLayout { header: quads.map_or(0, |_| dims.taps()), ..panels },
+        inputs: dims.inputs,
+        quads,
         tile,
         most_pixels: most,
         tiling,
@@ -139,15 +153,31 @@ fn streams_kernel(
     panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
 }
 
+/// The same convolution with groups of input features in place of single ones.
+pub(super) fn in_quads(dims: &ConvolutionDims, quads: Option<Quads>) -> ConvolutionDims {
+    let inputs = if quads.is_some() { Quads::groups(dims.inputs) } else { dims.inputs };
+    ConvolutionDims { inputs, ..dims.clone() }
+}
+
 /// Divides features into vectors.
-pub(super) fn vectors(dims: &ConvolutionDims, size: usize, target: &Target) -> cost::Vectors {
+pub(super) fn vectors(
+    dims: &ConvolutionDims,
+    size: usize,
+    quads: Option<Quads>,
+    target: &Target,
+) -> cost::Vectors {
     let panel = tile::panel(dims.outputs, size) as u32;
-    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size }
+    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size, quads }
 }
 
 /// The vectors of features and the upper bound of the pixels of a tile.
-fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
-    let vectors = vectors(dims, size, target);
+fn choose_tile(
+    dims: &ConvolutionDims,
+    size: usize,
+    quads: Option<Quads>,
+    target: &Target,
+) -> Option<(Tile, u32)> {
+    let vectors = vectors(dims, size, quads, target);
     let choice = cost::choose(dims, vectors, target)?;
     let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes: vectors.lanes, k_split: 1 };
     Some((tile, choice.pixels))
@@ -227,7 +257,8 @@ mod tests {
         ];
         for (target, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
             let dims = same(1, pixels, window, stride, inputs, outputs);
-            let plan = choose(&dims, PrimitiveType::F32, true, None, None, target).expect("a regular shape");
+            let plan =
+                choose(&dims, PrimitiveType::F32, true, None, None, None, target).expect("a regular shape");
             let tile = plan.tile;
             let tile_and_order = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
             assert_eq!(
@@ -243,7 +274,8 @@ mod tests {
     fn panels_that_exceed_the_cache_are_prefetched() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let ahead = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
+            let plan =
+                choose(&dims, PrimitiveType::F32, true, None, None, None, &avx512).expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows, 4)
         };
         // Two lines per row of the panels, divided by the 361 taps of all pixels, for 5 pixels;
@@ -259,7 +291,8 @@ mod tests {
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let chunks = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
+            let plan =
+                choose(&dims, PrimitiveType::F32, true, None, None, None, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, 64, 64)), (9, 1));

@@ -3,6 +3,7 @@
 use super::DensePlan;
 use super::dims::ConvolutionDims;
 use crate::contraction::panels::{converted, for_each_panel};
+use crate::contraction::quads::{self, QUAD};
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType};
 
@@ -14,6 +15,9 @@ pub(super) fn panels(
     dense: &DensePlan,
     accumulator: PrimitiveType,
 ) -> Bytes {
+    if dense.quads.is_some() {
+        return byte_panels(literal, dims, dense);
+    }
     let literal = converted(literal, accumulator);
     let source = literal.bytes();
     let layout = dense.panels;
@@ -28,6 +32,27 @@ pub(super) fn panels(
             let from = (row * groups + group) * outputs + first;
             packed[..count * size].copy_from_slice(&source[from * size..(from + count) * size]);
         }
+    });
+    packed.into()
+}
+
+/// The same panels of groups of four input features of a kernel of bytes. The header of a panel has
+/// a row for each tap.
+fn byte_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan) -> Bytes {
+    let source = literal.bytes();
+    let layout = dense.panels;
+    let (inputs, groups) = (dims.inputs as usize, dims.groups as usize);
+    let (outputs, width, rows) = (layout.columns as usize, layout.width as usize, dense.inputs as usize);
+    let panels = layout.count() as usize;
+    let mut packed = vec![0u8; groups * layout.bytes() as usize];
+    for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
+        let (group, first) = (number / panels, number % panels * width);
+        quads::fill(packed, layout, |row, column, byte| {
+            let (tap, input, output) = (row / rows, row % rows * QUAD as usize + byte, first + column);
+            let exists = input < inputs && output < outputs;
+            let at = ((tap * inputs + input) * groups + group) * outputs + output;
+            if exists { source[at] as i8 } else { 0 }
+        });
     });
     packed.into()
 }

@@ -3,6 +3,7 @@
 use super::DotPlan;
 use super::dims::Extent;
 use crate::contraction::panels::{PanelLayout, converted, for_each_panel};
+use crate::contraction::quads::{self, QUAD};
 use bytes::Bytes;
 use shape::Literal;
 
@@ -39,6 +40,26 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> 
                 }
             }
         }
+    });
+    packed.into()
+}
+
+/// Panels of groups of four summands of a constant of bytes, for all products.
+pub(super) fn byte_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
+    let source = literal.bytes();
+    let columns = layout.width as usize;
+    let panels = layout.count() as usize;
+    let mut packed = vec![0u8; plan.shape.batch as usize * layout.bytes() as usize];
+    let batches = positions(&plan.dims.rhs_batch);
+    let (ks, ns) = (positions(&plan.dims.rhs_k), positions(&plan.dims.columns));
+    for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
+        let base = batches[number / panels];
+        let first = number % panels * columns;
+        quads::fill(packed, layout, |row, column, byte| {
+            let k = ks.get(row * QUAD as usize + byte);
+            let n = ns.get(first + column);
+            k.zip(n).map_or(0, |(k, n)| source[base + k + n] as i8)
+        });
     });
     packed.into()
 }

@@ -1,0 +1,200 @@
+//! Products of bytes with constant weights, compared with the evaluator on each way to compute them.
+
+use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use shape::{ArrayShape, PrimitiveType};
+use target::Target;
+
+/// This machine, and x86 processors that it can stand in for.
+fn machines() -> Vec<Target> {
+    let mut machines = targets();
+    let (host, features) = codegen::host_target();
+    let own = Target::new(&codegen::host_triple(), &host, &features).expect("the host's triple");
+    let mut older = Vec::new();
+    if own.vector_bytes >= 32 && own.has_fma {
+        older.push("x86-64-v3");
+    }
+    if own.vector_bytes == 64 {
+        older.push("x86-64-v4");
+    }
+    if codegen::host_triple().starts_with("x86_64") {
+        let of = |cpu| Target::new(&codegen::host_triple(), cpu, "").expect("a target");
+        machines.extend(older.into_iter().map(of));
+    }
+    machines
+}
+
+/// The text of a constant array of random bytes, without its type.
+fn constant(sizes: &[i64], numbers: &mut Numbers) -> String {
+    let values = random(&ArrayShape::new(PrimitiveType::S8, sizes), Values::Hard, numbers);
+    let text = hlo::text::literal_to_text(&values);
+    text.split_once(' ').expect("a type and values").1.to_owned()
+}
+
+/// Runs a module on all machines. Each kernel multiplies bytes where the machine can.
+fn check(text: &str) {
+    let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let entry = module.entry_computation();
+    let mut numbers = Numbers::new(text.len() as u64);
+    let arguments: Vec<_> = entry
+        .parameters()
+        .iter()
+        .map(|&p| random(entry[p].shape().expect_array(), Values::Hard, &mut numbers))
+        .collect();
+    let want = evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    for target in machines() {
+        let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let have = loaded.run(&arguments, 1, None).expect("it runs");
+        let apart = difference(&have[0], &want, Tolerance::Exact);
+        assert_eq!(apart, None, "for '{}': {text}", target.cpu);
+    }
+}
+
+#[test]
+fn dots_of_bytes() {
+    let shapes = [
+        // Rows, columns, summands: whole tiles, then tails of each kind.
+        (12, 64, 64),
+        (7, 48, 33),
+        (1, 40, 18),
+        (1, 10, 3),
+        (5, 21, 7),
+        (13, 4, 20),
+        (3, 17, 4),
+        (100, 100, 130),
+        (2, 1, 9),
+        (9, 16, 1),
+    ];
+    for (m, n, k) in shapes {
+        for lhs in ["s8", "u8"] {
+            let mut numbers = Numbers::new((m * n + k) as u64);
+            let weights = constant(&[k, n], &mut numbers);
+            check(&format!(
+                "HloModule dots\n\nENTRY main {{\n  x = {lhs}[{m},{k}] parameter(0)\n  \
+                 w = s8[{k},{n}] constant({weights})\n  ROOT d = s32[{m},{n}] dot(x, w), \
+                 lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+            ));
+        }
+    }
+}
+
+#[test]
+fn dots_of_bytes_in_any_layout() {
+    let mut numbers = Numbers::new(3);
+    let weights = constant(&[19, 26], &mut numbers);
+    check(&format!(
+        "HloModule transposed\n\nENTRY main {{\n  x = s8[6,26] parameter(0)\n  \
+         w = s8[19,26] constant({weights})\n  ROOT d = s32[6,19] dot(x, w), \
+         lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n}}\n"
+    ));
+    // The summands of a row are not neighbors, so the rows are copied.
+    let weights = constant(&[26, 19], &mut numbers);
+    check(&format!(
+        "HloModule apart\n\nENTRY main {{\n  x = s8[26,6] parameter(0)\n  \
+         w = s8[26,19] constant({weights})\n  ROOT d = s32[6,19] dot(x, w), \
+         lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n}}\n"
+    ));
+    let weights = constant(&[3, 26, 20], &mut numbers);
+    check(&format!(
+        "HloModule batches\n\nENTRY main {{\n  x = s8[3,6,26] parameter(0)\n  \
+         w = s8[3,26,20] constant({weights})\n  ROOT d = s32[3,6,20] dot(x, w), \
+         lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}\n}}\n"
+    ));
+}
+
+#[test]
+fn dots_of_bytes_scale_their_sums_on_the_tile() {
+    let mut numbers = Numbers::new(5);
+    let weights = constant(&[30, 40], &mut numbers);
+    check(&format!(
+        "HloModule scaled\n\nbody {{\n  x = s8[9,30] parameter(0)\n  w = s8[30,40] parameter(1)\n  \
+         f = s64[] parameter(2)\n  d = s32[9,40] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n  \
+         wide = s64[9,40] convert(d)\n  fs = s64[9,40] broadcast(f), dimensions={{}}\n  p = s64[9,40] multiply(wide, fs)\n  \
+         c = s64[] constant(31)\n  cs = s64[9,40] broadcast(c), dimensions={{}}\n  \
+         q = s64[9,40] shift-right-arithmetic(p, cs)\n  low = s64[] constant(-128)\n  high = s64[] constant(127)\n  \
+         r = s64[9,40] clamp(low, q, high)\n  ROOT y = s8[9,40] convert(r)\n}}\n\n\
+         ENTRY main {{\n  x = s8[9,30] parameter(0)\n  w = s8[30,40] constant({weights})\n  \
+         f = s64[] constant(1503238553)\n  ROOT y = s8[9,40] fusion(x, w, f), kind=kOutput, calls=body\n}}\n"
+    ));
+}
+
+/// The text of a convolution of bytes with a constant kernel, whose last dimensions are features of
+/// a group and all outputs.
+fn convolution(
+    lhs: &str,
+    image: [i64; 4],
+    kernel: [i64; 4],
+    window: &str,
+    result: [i64; 4],
+    groups: i64,
+) -> String {
+    let list = |sizes: &[i64]| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    let weights = constant(&kernel, &mut Numbers::new(kernel.iter().sum::<i64>() as u64));
+    let (image, kernel, result) = (list(&image), list(&kernel), list(&result));
+    format!(
+        "HloModule convolutions\n\nENTRY main {{\n  x = {lhs}[{image}] parameter(0)\n  \
+         w = s8[{kernel}] constant({weights})\n  ROOT c = s32[{result}] convolution(x, w), window={{{window}}}, \
+         dim_labels=b01f_01io->b01f, feature_group_count={groups}\n}}\n"
+    )
+}
+
+#[test]
+fn convolutions_of_bytes() {
+    let cases = [
+        // Products of pixels, with and without a whole last group.
+        ([2, 5, 7, 8], [1, 1, 8, 48], "size=1x1", [2, 5, 7, 48], 1),
+        ([1, 6, 6, 13], [1, 1, 13, 21], "size=1x1", [1, 6, 6, 21], 1),
+        ([1, 1, 1, 70], [1, 1, 70, 5], "size=1x1", [1, 1, 1, 5], 1),
+        // Padding, whose taps are absent in the corners.
+        ([1, 9, 8, 16], [3, 3, 16, 64], "size=3x3 pad=1_1x1_1", [1, 9, 8, 64], 1),
+        ([2, 6, 5, 3], [3, 3, 3, 19], "size=3x3 pad=1_1x1_1", [2, 6, 5, 19], 1),
+        ([1, 7, 7, 6], [5, 2, 6, 33], "size=5x2 pad=2_2x0_1", [1, 7, 7, 33], 1),
+        // Strides, dilations, and groups.
+        ([1, 11, 9, 3], [3, 3, 3, 24], "size=3x3 stride=2x2 pad=0_1x1_1", [1, 5, 5, 24], 1),
+        ([1, 9, 9, 12], [3, 3, 12, 17], "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", [1, 9, 9, 17], 1),
+        ([1, 4, 5, 8], [3, 3, 8, 20], "size=3x3 pad=1_2x1_2 lhs_dilate=2x2", [1, 8, 10, 20], 1),
+        ([2, 5, 5, 15], [3, 3, 5, 36], "size=3x3 pad=1_1x1_1", [2, 5, 5, 36], 3),
+        ([1, 5, 5, 24], [3, 3, 1, 24], "size=3x3 pad=1_1x1_1", [1, 5, 5, 24], 24),
+        // Too few features for groups of bytes.
+        ([1, 6, 6, 2], [3, 3, 2, 16], "size=3x3 pad=1_1x1_1", [1, 6, 6, 16], 1),
+    ];
+    for (image, kernel, window, result, groups) in cases {
+        for lhs in ["s8", "u8"] {
+            check(&convolution(lhs, image, kernel, window, result, groups));
+        }
+    }
+}
+
+#[test]
+fn candidates_of_products_of_bytes() {
+    let mut numbers = Numbers::new(9);
+    let weights = constant(&[45, 75], &mut numbers);
+    let dot = format!(
+        "HloModule dots\n\nENTRY main {{\n  x = s8[37,45] parameter(0)\n  w = s8[45,75] constant({weights})\n  \
+         ROOT d = s32[37,75] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+    );
+    let window = "size=3x3 pad=1_1x1_1";
+    let convolution = convolution("s8", [1, 9, 7, 10], [3, 3, 10, 37], window, [1, 9, 7, 37], 1);
+    for text in [dot, convolution] {
+        let module = hlo::parse(&text).expect("a module");
+        let entry = module.entry_computation();
+        let argument =
+            random(entry[entry.parameters()[0]].shape().expect_array(), Values::Hard, &mut numbers);
+        let want = evaluator::evaluate(&module, std::slice::from_ref(&argument)).expect("a value");
+        let fusion = plan::Fusion::of(&module, entry, entry.root()).expect("a fusion");
+        let kernel = plan::tuning::kernel(&fusion).expect("a contraction");
+        for target in machines() {
+            let options = plan::Options::default();
+            let candidates = plan::candidates(&module, entry, entry.root(), &target, &options);
+            assert!(candidates.len() >= 2, "for '{}'", target.cpu);
+            for candidate in candidates {
+                let mut choices = plan::Choices::default();
+                choices.set(&plan::tuning::machine(&target), &kernel, candidate);
+                let options = plan::Options { choices: std::sync::Arc::new(choices), ..options.clone() };
+                let loaded = Loaded::with_options(&module, &target, &options).expect("code");
+                let have = loaded.run(std::slice::from_ref(&argument), 1, None).expect("it runs");
+                let apart = difference(&have[0], &want, Tolerance::Exact);
+                assert_eq!(apart, None, "{candidate} for '{}'", target.cpu);
+            }
+        }
+    }
+}
