@@ -3,16 +3,17 @@
 use crate::{Observer, Point};
 use hlo::Module;
 use passes::{
-    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, Changed,
-    CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
+    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, CallInliner,
+    Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
     ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination,
     DecompositionExpander, Defuser, DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph,
-    InstructionFusion, LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline,
-    PowerExpander, PredContractionExpander, ProducerDuplication, ReductionNormalization, RngExpander,
-    RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
-    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
-    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
-    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass,
+    PassRecord, Pipeline, PowerExpander, PredContractionExpander, ProducerDuplication,
+    ReductionNormalization, RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice,
+    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use std::borrow::Cow;
 use support::Result;
@@ -140,6 +141,10 @@ pub fn pipeline() -> Pipeline {
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
             Box::new(AlgebraicSimplifier),
+            // Zero points and weights are now constants next to their contractions.
+            Box::new(ByteContraction),
+            // After the last constant folding, which would widen constants again.
+            Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
             Box::new(CommonSubexpressionElimination),
             Box::new(DeadCodeElimination),
@@ -205,6 +210,7 @@ pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
 /// one program. It adds the kernels that depend on the targets' caches.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let on_device = targets.iter().any(|target| target.gpu.is_some());
+    let has_byte_products = targets.iter().any(|target| target.byte_products.is_some());
     let (attention_targets, attention_options) = (targets.clone(), options.clone());
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
@@ -218,6 +224,10 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         }),
     };
     let mut pipeline = pipeline();
+    if !has_byte_products {
+        // Converting all bytes once is faster than converting each where it is used.
+        pipeline.remove(ByteContraction.name());
+    }
     if on_device {
         // Devices divide reductions themselves, into more parts.
         pipeline.remove(TreeReductionRewriter.name());

@@ -1,5 +1,6 @@
 //! Passes that bring a module into the canonical form that later passes and the plan expect.
 
+mod byte_contraction;
 pub(crate) mod call_inliner;
 mod concatenate_in_place;
 mod convolution_canonicalization;
@@ -11,6 +12,7 @@ mod layout_normalization;
 mod reduction_normalization;
 mod single_device;
 
+pub use byte_contraction::ByteContraction;
 pub use call_inliner::CallInliner;
 pub use concatenate_in_place::ConcatenateInPlace;
 pub use convolution_canonicalization::ConvolutionCanonicalization;

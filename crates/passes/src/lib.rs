@@ -45,7 +45,7 @@ mod simplify;
 mod while_loop;
 
 pub use canonical::{
-    CallInliner, ConcatenateInPlace, ConvolutionCanonicalization, Defuser, DotOperandLayout,
+    ByteContraction, CallInliner, ConcatenateInPlace, ConvolutionCanonicalization, Defuser, DotOperandLayout,
     DynamicDimensionResults, FlattenCallGraph, LayoutNormalization, ReductionNormalization, SingleDevice,
 };
 pub use expanders::{
@@ -61,7 +61,7 @@ pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
 pub use simplify::{
     AlgebraicSimplifier, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
-    DeadCodeElimination, TupleSimplifier,
+    DeadCodeElimination, IntegerNarrowing, TupleSimplifier,
 };
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
@@ -75,6 +75,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(AttentionFusion::default()),
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
+        Box::new(ByteContraction),
         Box::new(CallInliner),
         Box::new(CholeskyExpander),
         Box::new(FlattenCallGraph),
@@ -90,6 +91,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(DotOperandLayout),
         Box::new(DynamicDimensionResults),
         Box::new(InstructionFusion::default()),
+        Box::new(IntegerNarrowing),
         Box::new(ConvolutionChaining::default()),
         Box::new(LayoutNormalization),
         Box::new(MapExpander),

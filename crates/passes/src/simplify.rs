@@ -5,6 +5,7 @@ mod constant_folding;
 mod control_flow;
 mod cse;
 pub(crate) mod dce;
+mod integer_narrowing;
 mod tuples;
 
 pub use algebraic::AlgebraicSimplifier;
@@ -12,4 +13,5 @@ pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use integer_narrowing::IntegerNarrowing;
 pub use tuples::TupleSimplifier;

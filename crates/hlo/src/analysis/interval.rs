@@ -126,6 +126,24 @@ impl Interval {
         self.corners(other, i128::checked_mul)
     }
 
+    /// A shift to the left by less than 63 bits; `None` for others.
+    pub(super) fn shifted_left(self, other: Self) -> Option<Self> {
+        let is_known = other.low >= 0 && other.high < 63;
+        is_known.then(|| self.corners(other, |x, bits| x.checked_mul(1 << bits)))?
+    }
+
+    /// A shift to the right that keeps the sign, by less than the type's bits; `None` for others.
+    pub(super) fn shifted_right(self, other: Self, bits: i128) -> Option<Self> {
+        let is_known = other.low >= 0 && other.high < bits;
+        is_known.then(|| self.corners(other, |x, bits| Some(x >> bits)))?
+    }
+
+    /// The bits that both have, if one of them is not negative.
+    pub(super) fn and(self, other: Self) -> Option<Self> {
+        let most = [self, other].into_iter().filter(|x| x.low >= 0).map(|x| x.high).min()?;
+        Some(Self { low: 0, high: most })
+    }
+
     /// Division that rounds toward zero. `None` if the divisor may be 0.
     pub(super) fn divided_by(self, other: Self) -> Option<Self> {
         if other.low <= 0 && other.high >= 0 {

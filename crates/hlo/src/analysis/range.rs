@@ -146,8 +146,13 @@ impl Ranges<'_> {
                 None => Some(operand(1)?.hull(operand(2)?)),
             },
             Op::Compare { direction, .. } => compare(*direction, operand(0)?, operand(1)?),
+            Op::ShiftLeft {} => operand(0)?.shifted_left(operand(1)?),
+            Op::ShiftRightArithmetic {} if all.low < 0 => {
+                let bits = self.array(id)?.element_type.bit_width();
+                operand(0)?.shifted_right(operand(1)?, bits.into())
+            }
+            Op::And {} => operand(0)?.and(operand(1)?),
             // Only for `pred`; the bits of other types are not tracked.
-            Op::And {} if all.high == 1 => Some(operand(0)?.minimum(operand(1)?)),
             Op::Or {} if all.high == 1 => Some(operand(0)?.maximum(operand(1)?)),
             Op::Not {} if all.high == 1 => Some(Interval::exactly(1).minus(operand(0)?)),
             Op::Convert {} => self.convert(id, operand(0)?),

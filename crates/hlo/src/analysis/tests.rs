@@ -420,6 +420,12 @@ ENTRY main {
   line = s32[2,6] iota(), iota_dimension=1
   f = pred[] compare(x, y), direction=LT
   chosen = s32[] select(f, x, seven)
+  left = s32[] shift-left(x, five)
+  far_left = s32[] shift-left(x, z)
+  right = s32[] shift-right-arithmetic(x, five)
+  far_right = s32[] shift-right-arithmetic(x, z)
+  masked = s32[] and(z, seven)
+  negative_mask = s32[] and(x, z)
   ROOT r = (s32[]) tuple(sum)
 }";
     let module = parse(text).unwrap();
@@ -459,6 +465,12 @@ ENTRY main {
         ("f", exactly(1)),
         ("chosen", between(-3, 4)),
         ("z", ANY),
+        ("left", between(-96, 128)),
+        ("far_left", ANY),
+        ("right", between(-1, 0)),
+        ("far_right", ANY),
+        ("masked", between(0, 7)),
+        ("negative_mask", ANY),
     ];
     for (name, expected) in rows {
         let id = main.find(name).unwrap();

@@ -1,0 +1,280 @@
+//! Contractions of integers that are bytes: a quantized layer without its conversions.
+
+use crate::pass::{Changed, Pass};
+use crate::query::is_static_array;
+use hlo::{
+    Computation, ConvolutionForm, DotDimensionNumbers, InstructionId, Module, Op, PaddingConfig,
+    PaddingDimension, Window,
+};
+use shape::index::row_major_strides;
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use support::Result;
+
+/// `contraction(convert(x) - zero, w) => contraction(x, v) + sums`, where x has bytes, zero is one
+/// number, w is a constant `s32` array of small numbers, and v is w as `s8`. The sums are those of
+/// each output's weights times -zero; they join a bias that follows. Padding becomes a `pad` with
+/// the zero point.
+///
+/// Exact for every input: the products and sums are the same modulo 2^32.
+pub struct ByteContraction;
+
+impl Pass for ByteContraction {
+    fn name(&self) -> &'static str {
+        "byte-contraction"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let computation = module.computation_mut(id);
+            let mut has_replaced = false;
+            for root in computation.post_order() {
+                has_replaced |= replace(computation, root).is_some();
+            }
+            if has_replaced {
+                crate::simplify::dce::sweep(computation);
+                changed = true;
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+/// Replaces a contraction of widened bytes.
+fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
+    let contraction = Contraction::of(computation, root)?;
+    let bytes = Bytes::of(computation, computation[root].operands()[0])?;
+    let weights = weights(computation, computation[root].operands()[1])?;
+    let x_type = computation[bytes.array].shape().as_array()?.element_type;
+    let is_padded = bytes.zero != 0 && contraction.window.as_ref().is_some_and(is_padded);
+    if is_padded && !(fits(x_type, bytes.zero) && contraction.window.as_ref().is_some_and(can_pad)) {
+        return None;
+    }
+    if bytes.zero != 0 && contraction.outputs.is_none() {
+        return None;
+    }
+    let metadata = computation[root].metadata().clone();
+    let mut op = computation[root].op().clone();
+    let x = match &mut op {
+        Op::Convolution { window, .. } if is_padded => padded(computation, &bytes, window, &metadata),
+        _ => bytes.array,
+    };
+    let literal = narrow(&weights)?;
+    let shape = literal.array_shape().clone();
+    let w = computation.add("", Op::Constant { literal }, shape.into(), &[], metadata.clone());
+    let shape = computation[root].shape().clone();
+    let sums = computation.add("", op, shape.clone(), &[x, w], metadata.clone());
+    let Some(dimension) = contraction.outputs.filter(|_| bytes.zero != 0) else {
+        computation.replace_all_uses(root, sums);
+        return Some(());
+    };
+    let mut offsets = totals(&weights, dimension);
+    offsets.iter_mut().for_each(|sum| *sum = sum.wrapping_mul((bytes.zero as i32).wrapping_neg()));
+    // A bias that follows takes the sums.
+    let bias = bias(computation, root);
+    if let Some((_, bias)) = &bias {
+        offsets.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.wrapping_add(bias));
+    }
+    let replaced = bias.map_or(root, |(sum, _)| sum);
+    let count = [offsets.len() as i64];
+    let constant = Op::Constant { literal: Literal::from_elements(&count, &offsets) };
+    let vector = Shape::array(PrimitiveType::S32, &count);
+    let offsets = computation.add("", constant, vector, &[], metadata.clone());
+    let dimensions = vec![shape.as_array()?.rank() - 1];
+    let spread =
+        computation.add("", Op::Broadcast { dimensions }, shape.clone(), &[offsets], metadata.clone());
+    let all = computation.add("", Op::Add {}, shape, &[sums, spread], metadata);
+    computation.replace_all_uses(replaced, all);
+    Some(())
+}
+
+/// A dot or convolution with sums of type `s32`.
+struct Contraction {
+    /// The window of a convolution.
+    window: Option<Window>,
+    /// The dimension of the right operand that is the last one of the result, if no other free
+    /// dimension and no batch dimension comes before it there.
+    outputs: Option<usize>,
+}
+
+impl Contraction {
+    fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
+        let instruction = &computation[id];
+        if instruction.shape().as_array()?.element_type != PrimitiveType::S32 {
+            return None;
+        }
+        let mut all = instruction.operands().iter().chain([&id]);
+        if !all.all(|&id| is_static_array(computation, id)) {
+            return None;
+        }
+        let array = |k: usize| computation[instruction.operands()[k]].shape().expect_array();
+        match instruction.op() {
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                let (lhs, rhs) = (array(0), array(1));
+                let free = free_dimensions(rhs.rank(), numbers);
+                let columns: i64 = free.iter().map(|&d| rhs.size(d)).product();
+                // Only neighbors in a row are multiplied together.
+                let is_along = numbers.lhs_contracting_dims.as_slice() == [lhs.rank() - 1];
+                let outputs = match &free[..] {
+                    &[only] if numbers.rhs_batch_dims.is_empty() => Some(only),
+                    _ => None,
+                };
+                (is_along && columns >= FEW_COLUMNS).then_some(Self { window: None, outputs })
+            }
+            op @ Op::Convolution { window, .. } => {
+                let is_canonical = ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical);
+                let outputs = Some(array(1).rank() - 1);
+                is_canonical.then(|| Self { window: Some(window.clone()), outputs })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Number of columns below which a dot is not computed in tiles.
+const FEW_COLUMNS: i64 = 4;
+
+/// The right operand's dimensions that are neither batch nor contracting dimensions.
+fn free_dimensions(rank: usize, numbers: &DotDimensionNumbers) -> Vec<usize> {
+    let is_free =
+        |d: &usize| !numbers.rhs_batch_dims.contains(d) && !numbers.rhs_contracting_dims.contains(d);
+    (0..rank).filter(is_free).collect()
+}
+
+/// An array of bytes from whose elements a number is subtracted.
+struct Bytes {
+    array: InstructionId,
+    zero: i64,
+}
+
+impl Bytes {
+    /// Reads `convert(x)`, `convert(x) - zero`, or `convert(x) + number`.
+    fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
+        let instruction = &computation[id];
+        let number = |k: usize| splat(computation, instruction.operands()[k]);
+        let bytes = |k: usize| widened(computation, instruction.operands()[k]);
+        let (array, zero) = match instruction.op() {
+            Op::Convert {} => (widened(computation, id), Some(0)),
+            Op::Subtract {} => (bytes(0), number(1)),
+            Op::Add {} if number(0).is_some() => (bytes(1), number(0).map(|n| -n)),
+            Op::Add {} => (bytes(0), number(1).map(|n| -n)),
+            _ => return None,
+        };
+        Some(Self { array: array?, zero: zero? })
+    }
+}
+
+/// The bytes that a conversion to `s32` reads.
+fn widened(computation: &Computation, id: InstructionId) -> Option<InstructionId> {
+    let Op::Convert {} = computation[id].op() else { return None };
+    let from = computation[id].operands()[0];
+    let is_byte = |id| {
+        matches!(computation[id].shape().as_array()?.element_type, PrimitiveType::S8 | PrimitiveType::U8)
+            .then_some(())
+    };
+    is_byte(from).map(|()| from)
+}
+
+/// The number in all elements of a constant or of a broadcast scalar.
+fn splat(computation: &Computation, id: InstructionId) -> Option<i64> {
+    let source = match computation[id].op() {
+        Op::Broadcast { .. } => computation[id].operands()[0],
+        _ => id,
+    };
+    let Op::Constant { literal } = computation[source].op() else { return None };
+    let is_one = literal.array_shape().element_count() > 0 && literal.is_splat();
+    is_one.then(|| literal.scalar_at(0).as_i64())?
+}
+
+/// The values of constant weights that fit `s8`, possibly converted or reshaped.
+fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
+    let source = match computation[id].op() {
+        Op::Convert {} => computation[id].operands()[0],
+        _ => id,
+    };
+    let Op::Constant { literal } = computation[source].op() else { return None };
+    let is_integer = literal.array_shape().element_type.is_integer();
+    let is_small = |scalar: Scalar| scalar.as_i64().is_some_and(|value| fits(PrimitiveType::S8, value));
+    (is_integer && literal.scalars().all(is_small)).then(|| literal.clone())
+}
+
+fn fits(element_type: PrimitiveType, value: i64) -> bool {
+    match element_type {
+        PrimitiveType::S8 => i8::try_from(value).is_ok(),
+        _ => u8::try_from(value).is_ok(),
+    }
+}
+
+/// The same numbers as `s8`.
+fn narrow(weights: &Literal) -> Option<Literal> {
+    let shape = weights.array_shape();
+    let bytes: Vec<u8> =
+        weights.scalars().map(|scalar| scalar.as_i64().map(|v| v as u8)).collect::<Option<_>>()?;
+    Literal::from_bytes(ArrayShape::new(PrimitiveType::S8, &shape.sizes()), bytes.into())
+}
+
+/// The sums of the weights at each index of a dimension.
+fn totals(weights: &Literal, dimension: usize) -> Vec<i32> {
+    let sizes = weights.array_shape().sizes();
+    let (stride, count) = (row_major_strides(&sizes)[dimension] as usize, sizes[dimension] as usize);
+    let mut totals = vec![0i32; count];
+    for (k, weight) in weights.scalars().enumerate() {
+        let total = &mut totals[k / stride % count];
+        *total = total.wrapping_add(weight.as_i64().unwrap_or(0) as i32);
+    }
+    totals
+}
+
+fn is_padded(window: &Window) -> bool {
+    window.dimensions.iter().any(|d| d.padding_low != 0 || d.padding_high != 0 || d.base_dilation != 1)
+}
+
+/// True if an array with larger edges can take the place of the padding.
+fn can_pad(window: &Window) -> bool {
+    window.dimensions.iter().all(|d| d.padding_low >= 0 && d.padding_high >= 0 && d.base_dilation == 1)
+}
+
+/// Surrounds an image by its zero point, and removes the window's padding.
+fn padded(
+    computation: &mut Computation,
+    bytes: &Bytes,
+    window: &mut Window,
+    metadata: &hlo::OpMetadata,
+) -> InstructionId {
+    let shape = computation[bytes.array].shape().expect_array().clone();
+    let mut sizes = shape.sizes();
+    let mut dimensions = vec![PaddingDimension::default(); sizes.len()];
+    for (d, window) in window.dimensions.iter_mut().enumerate() {
+        let (low, high) = (window.padding_low, window.padding_high);
+        dimensions[d + 1] =
+            PaddingDimension { edge_padding_low: low, edge_padding_high: high, interior_padding: 0 };
+        sizes[d + 1] += low + high;
+        (window.padding_low, window.padding_high) = (0, 0);
+    }
+    let zero = match shape.element_type {
+        PrimitiveType::S8 => Literal::scalar(bytes.zero as i8),
+        _ => Literal::scalar(bytes.zero as u8),
+    };
+    let scalar = Shape::array(shape.element_type, &[]);
+    let zero = computation.add("", Op::Constant { literal: zero }, scalar, &[], metadata.clone());
+    let op = Op::Pad { padding: PaddingConfig { dimensions } };
+    let shape = Shape::array(shape.element_type, &sizes);
+    computation.add("", op, shape, &[bytes.array, zero], metadata.clone())
+}
+
+/// The only reader of a contraction and the numbers that it adds to the last dimension, if it does
+/// that.
+fn bias(computation: &Computation, id: InstructionId) -> Option<(InstructionId, Vec<i32>)> {
+    let &[user] = computation[id].users() else { return None };
+    let Op::Add {} = computation[user].op() else { return None };
+    let &[a, b] = computation[user].operands() else { return None };
+    if a == b || computation.root() == id {
+        return None;
+    }
+    let other = if a == id { b } else { a };
+    let Op::Broadcast { dimensions } = computation[other].op() else { return None };
+    let Op::Constant { literal } = computation[computation[other].operands()[0]].op() else { return None };
+    let rank = computation[id].shape().as_array()?.rank();
+    let bias = literal.to_vec::<i32>()?;
+    (dimensions.as_slice() == [rank - 1]).then_some((user, bias))
+}

@@ -1,0 +1,236 @@
+//! Arithmetic of 64-bit integers whose values fit 32 bits.
+
+use crate::pass::{Changed, Pass};
+use crate::query::is_static;
+use hlo::analysis::{Range, range};
+use hlo::{Computation, InstructionId, Module, Op};
+use shape::{Literal, PrimitiveType, Scalar, Shape};
+use std::collections::BTreeMap;
+use support::Result;
+
+/// `op(x, y) => convert(op(convert(x), convert(y)))` in `s32` for elementwise arrays of `s64` whose
+/// values provably fit, such as the roundings of a quantized layer. A vector register then holds
+/// twice as many. Factors of a wide product that fit are constants of 32 bits, which processors
+/// multiply with one instruction.
+///
+/// The lower half of a sum is the sum of lower halves, so `convert(x + y)` to `s32` needs no such
+/// proof.
+///
+/// Exact for every input.
+pub struct IntegerNarrowing;
+
+/// Elements below which an array is not worth the conversions.
+const FEW_ELEMENTS: i64 = 16;
+
+/// Maximum number of sums and broadcasts in sequence whose lower halves replace them.
+const MAX_DEPTH: usize = 16;
+
+impl Pass for IntegerNarrowing {
+    fn name(&self) -> &'static str {
+        "integer-narrowing"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let computation = module.computation_mut(id);
+            let is_wide = |id: &InstructionId| has_type(computation, *id, PrimitiveType::S64);
+            if !computation.post_order().iter().any(is_wide) {
+                continue;
+            }
+            let mut narrowing = Narrowing { computation, ranges: BTreeMap::new() };
+            if narrowing.run() {
+                crate::simplify::dce::sweep(computation);
+                changed = true;
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+fn has_type(computation: &Computation, id: InstructionId, element_type: PrimitiveType) -> bool {
+    computation[id].shape().as_array().is_some_and(|shape| shape.element_type == element_type)
+}
+
+struct Narrowing<'c> {
+    computation: &'c mut Computation,
+    /// Ranges of the instructions so far, operands first.
+    ranges: BTreeMap<InstructionId, Range>,
+}
+
+impl Narrowing<'_> {
+    fn run(&mut self) -> bool {
+        let mut changed = false;
+        for id in self.computation.post_order() {
+            let known = range(self.computation, id, &|id| self.ranges.get(&id).copied());
+            self.ranges.insert(id, known);
+            let Some(new) = self.narrowed(id) else { continue };
+            self.ranges.insert(new, known);
+            self.computation.replace_all_uses(id, new);
+            changed = true;
+        }
+        changed
+    }
+
+    /// Returns a replacement of an instruction.
+    fn narrowed(&mut self, id: InstructionId) -> Option<InstructionId> {
+        let shape = self.computation[id].shape().as_array()?.clone();
+        if shape.element_count() < FEW_ELEMENTS || !is_static(self.computation, id) {
+            return None;
+        }
+        let op = self.computation[id].op().clone();
+        let operands = self.computation[id].operands().to_vec();
+        match op {
+            Op::Convert {} if shape.element_type == PrimitiveType::S32 => {
+                let is_cheap = self.unwrapped(operands[0]).is_some() || self.wraps(operands[0]);
+                return is_cheap.then(|| self.narrow(operands[0]));
+            }
+            Op::Compare { .. } if has_type(self.computation, operands[0], PrimitiveType::S64) => {
+                let fits = operands.iter().all(|&operand| self.fits(operand));
+                return fits.then(|| self.in_32_bits(id, op, &operands, PrimitiveType::Pred))?;
+            }
+            _ if shape.element_type != PrimitiveType::S64 => return None,
+            Op::Minimum {} if self.is_at_most(operands[0], operands[1]) => return Some(operands[0]),
+            Op::Minimum {} if self.is_at_most(operands[1], operands[0]) => return Some(operands[1]),
+            Op::Multiply {} if !self.fits(id) => return self.with_narrow_factor(id, &operands),
+            Op::Add {}
+            | Op::Subtract {}
+            | Op::Multiply {}
+            | Op::And {}
+            | Op::Or {}
+            | Op::Xor {}
+            | Op::Minimum {}
+            | Op::Maximum {}
+            | Op::Select {}
+            | Op::Clamp {} => {}
+            Op::ShiftLeft {} | Op::ShiftRightArithmetic {} if self.is_within(operands[1], 0, 31) => {}
+            _ => return None,
+        }
+        let is_wide = |&id: &InstructionId| has_type(self.computation, id, PrimitiveType::S64);
+        let all_fit = operands.iter().filter(|id| is_wide(id)).all(|&id| self.fits(id));
+        if !all_fit || !self.fits(id) {
+            return None;
+        }
+        let narrow = self.in_32_bits(id, op, &operands, PrimitiveType::S32)?;
+        self.ranges.insert(narrow, self.ranges[&id]);
+        Some(self.converted(narrow, PrimitiveType::S64))
+    }
+
+    /// Emits an instruction with operands of 32 bits.
+    fn in_32_bits(
+        &mut self,
+        id: InstructionId,
+        op: Op,
+        operands: &[InstructionId],
+        result: PrimitiveType,
+    ) -> Option<InstructionId> {
+        let operands: Vec<InstructionId> = operands.iter().map(|&operand| self.narrow(operand)).collect();
+        let shape = self.computation[id].shape().as_array()?.with_element_type(result);
+        let metadata = self.computation[id].metadata().clone();
+        Some(self.computation.add("", op, shape.into(), &operands, metadata))
+    }
+
+    /// Returns the product with a constant factor of 32 bits that is extended, if the other factor
+    /// is extended, too.
+    fn with_narrow_factor(&mut self, id: InstructionId, operands: &[InstructionId]) -> Option<InstructionId> {
+        let &[a, b] = operands else { return None };
+        let (x, factor) = if self.is_constant(a) { (b, a) } else { (a, b) };
+        if !self.is_constant(factor) || !self.fits(factor) || self.unwrapped(x).is_none() {
+            return None;
+        }
+        let factor = self.narrow(factor);
+        let factor = self.converted(factor, PrimitiveType::S64);
+        let shape = self.computation[id].shape().clone();
+        let metadata = self.computation[id].metadata().clone();
+        Some(self.computation.add("", Op::Multiply {}, shape, &[x, factor], metadata))
+    }
+
+    /// True for a constant and a broadcast constant.
+    fn is_constant(&self, id: InstructionId) -> bool {
+        let source = match self.computation[id].op() {
+            Op::Broadcast { .. } => self.computation[id].operands()[0],
+            _ => id,
+        };
+        matches!(self.computation[source].op(), Op::Constant { .. })
+    }
+
+    /// Returns the `s32` values that an instruction extends to `s64`.
+    fn unwrapped(&self, id: InstructionId) -> Option<InstructionId> {
+        let Op::Convert {} = self.computation[id].op() else { return None };
+        let from = self.computation[id].operands()[0];
+        let is_extension = has_type(self.computation, id, PrimitiveType::S64)
+            && has_type(self.computation, from, PrimitiveType::S32);
+        is_extension.then_some(from)
+    }
+
+    /// True for an `s64` instruction with one reader whose lower halves depend on those of its
+    /// operands only.
+    fn wraps(&self, id: InstructionId) -> bool {
+        let instruction = &self.computation[id];
+        let op = instruction.op();
+        has_type(self.computation, id, PrimitiveType::S64)
+            && instruction.users().len() == 1
+            && matches!(
+                op,
+                Op::Add {} | Op::Subtract {} | Op::And {} | Op::Or {} | Op::Xor {} | Op::Select {}
+            )
+    }
+
+    /// Returns the lower halves of an `s64` instruction as `s32`; others as they are.
+    fn narrow(&mut self, id: InstructionId) -> InstructionId {
+        self.lower_half(id, MAX_DEPTH)
+    }
+
+    fn lower_half(&mut self, id: InstructionId, depth: usize) -> InstructionId {
+        if !has_type(self.computation, id, PrimitiveType::S64) {
+            return id;
+        }
+        if let Some(narrow) = self.unwrapped(id) {
+            return narrow;
+        }
+        let metadata = self.computation[id].metadata().clone();
+        let shape = self.computation[id].shape().expect_array().with_element_type(PrimitiveType::S32);
+        match self.computation[id].op().clone() {
+            Op::Constant { literal } => {
+                let values = literal
+                    .scalars()
+                    .map(|value| Scalar::Signed((value.as_i64().unwrap_or(0) as i32).into()));
+                let literal = Literal::from_scalars(shape.clone(), values.collect::<Vec<_>>());
+                self.computation.add("", Op::Constant { literal }, shape.into(), &[], metadata)
+            }
+            op @ Op::Broadcast { .. } if depth > 0 => {
+                let source = self.computation[id].operands()[0];
+                let source = self.lower_half(source, depth - 1);
+                self.computation.add("", op, Shape::from(shape), &[source], metadata)
+            }
+            op if depth > 0 && self.wraps(id) => {
+                let operands = self.computation[id].operands().to_vec();
+                let operands: Vec<InstructionId> =
+                    operands.into_iter().map(|operand| self.lower_half(operand, depth - 1)).collect();
+                self.computation.add("", op, shape.into(), &operands, metadata)
+            }
+            _ => self.converted(id, PrimitiveType::S32),
+        }
+    }
+
+    fn converted(&mut self, id: InstructionId, element_type: PrimitiveType) -> InstructionId {
+        let metadata = self.computation[id].metadata().clone();
+        let shape = self.computation[id].shape().expect_array().with_element_type(element_type);
+        self.computation.add("", Op::Convert {}, shape.into(), &[id], metadata)
+    }
+
+    fn is_within(&self, id: InstructionId, low: i64, high: i64) -> bool {
+        let Some(Range { low: Some(least), high: Some(most) }) = self.ranges.get(&id) else { return false };
+        low <= *least && *most <= high
+    }
+
+    fn fits(&self, id: InstructionId) -> bool {
+        self.is_within(id, i32::MIN.into(), i32::MAX.into())
+    }
+
+    /// True if no value of `a` is larger than any of `b`.
+    fn is_at_most(&self, a: InstructionId, b: InstructionId) -> bool {
+        let end = |id: &InstructionId| self.ranges.get(id).copied().unwrap_or(Range::UNKNOWN);
+        matches!((end(&a).high, end(&b).low), (Some(high), Some(low)) if high <= low)
+    }
+}
