@@ -214,7 +214,7 @@ impl Product {
         let (number, within) = cx.div_rem(column, panels.width)?;
         let (number, within) = (cx.scalar_value(&number)?, cx.scalar_value(&within)?);
         let first = cx.offset(self.rhs, number, panels.panel_bytes());
-        let first = cx.offset_bytes(first, panels.header_bytes());
+        let first = tile::after_header(cx, panels, first);
         Ok(cx.offset(first, within, panels.element_bytes))
     }
 

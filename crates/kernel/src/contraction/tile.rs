@@ -132,6 +132,11 @@ pub(crate) fn column_of_panels(
     Ok(cx.offset(first, start, 1))
 }
 
+/// Returns the address of a panel's first summand, given that of the panel.
+pub(crate) fn after_header(b: &mut FunctionBuilder, panels: PanelLayout, panel: ValueId) -> ValueId {
+    if panels.header > 0 { b.offset_bytes(panel, panels.header_bytes()) } else { panel }
+}
+
 /// Emits the epilogue of a contraction for `lanes` neighboring elements, and stores the result.
 pub(crate) fn finish(
     cx: &mut KernelContext<'_>,

@@ -125,16 +125,17 @@ impl Nest<'_> {
             ahead: ahead.map_or(0, |a| a.1),
             first: first.clone(),
         };
-        let zeros: Vec<ValueId> =
-            parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))).collect();
-        let sums = match self.dense.quads.filter(|quads| quads.is_flipped) {
+        let zeros = |b: &mut FunctionBuilder| -> Vec<ValueId> {
+            parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))).collect()
+        };
+        let sums: Vec<ValueId> = match self.dense.quads.filter(|quads| quads.is_flipped) {
             Some(quads) => {
                 let taps = cx.offset(reduction.place.header, pixels.tap, reduction.place.row);
-                reduction.corrections(cx, quads, 0, taps, &zeros)?
+                let zeros = zeros(cx);
+                reduction.corrections(cx, quads, 0, taps, &zeros)?.repeat(pixels.count as usize)
             }
-            None => zeros,
+            None => (0..pixels.count).flat_map(|_| zeros(cx)).collect(),
         };
-        let sums = sums.repeat(pixels.count as usize);
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
         let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
@@ -203,7 +204,7 @@ impl Nest<'_> {
         let group = cx.scalar_value(group)?;
         let group = cx.offset(self.kernel, group, panels.bytes());
         let header = tile::column_of_panels(cx, panels, group, column)?;
-        let pointer = cx.offset_bytes(header, panels.header_bytes());
+        let pointer = tile::after_header(cx, panels, header);
         let offsets = parts.iter().map(|part| panels.offset(part.offset)).collect();
         let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
         Ok(Place { pointer, header, row: panels.row_bytes(), offsets, alignment })
