@@ -1,4 +1,5 @@
-//! Products of bytes with constant weights, compared with the evaluator on each way to compute them.
+//! Products of bytes with constant weights, compared with the evaluator on each way to compute
+//! them.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use shape::{ArrayShape, PrimitiveType};

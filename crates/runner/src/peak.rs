@@ -72,6 +72,15 @@ impl Probe {
         Ok(Self { code, units_per_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64 })
     }
 
+    /// Creates a probe of products of bytes in registers, four in each 32-bit lane. Its rate is in
+    /// operations per second, two per product.
+    pub fn bytes(target: &Target) -> Result<Self> {
+        let lanes = target.lanes(4);
+        let chains = (target.vector_registers.saturating_sub(6)).clamp(8, 24);
+        let code = load(&byte_products(target, lanes, chains)?, target, lanes.into())?;
+        Ok(Self { code, units_per_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 8) as f64 })
+    }
+
     /// Creates a probe that reads `bytes` bytes (at least a few kilobytes) repeatedly in each
     /// thread. Its rate is in bytes per second.
     pub fn stream(target: &Target, bytes: u64) -> Result<Self> {
@@ -107,6 +116,22 @@ fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
                 b.add(product, x)
             };
             Ok(sums.iter().map(|&sum| step(b, sum)).collect())
+        })?;
+        store_sum(b, &sums, result);
+        Ok(())
+    })
+}
+
+/// Builds a function that repeatedly adds products of bytes to `chains` vectors.
+fn byte_products(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
+    let ty = Type::vector(ScalarType::I32, lanes);
+    let is_signed = target.byte_products.is_some_and(|products| products.takes(true));
+    entry(|b, argument, result| {
+        let (begin, end) = (b.index(0), b.index(ITERATIONS));
+        let x = b.load(ty, argument, 4);
+        let initial = vec![x; chains as usize];
+        let sums = b.for_carrying(begin, end, 1, &initial, |b, _, sums| {
+            Ok(sums.iter().map(|&sum| b.bytes_multiply_add(is_signed, x, x, sum)).collect())
         })?;
         store_sum(b, &sums, result);
         Ok(())

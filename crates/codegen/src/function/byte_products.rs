@@ -1,5 +1,5 @@
-//! Translation of sums of products of bytes: the processor's instruction if it takes factors of this
-//! kind, otherwise products of 16 or 32 bits.
+//! Translation of sums of products of bytes: the processor's instruction if it takes factors of
+//! this kind, otherwise products of 16 or 32 bits.
 
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValueEnum, VectorValue};

@@ -8,6 +8,7 @@
 mod candidates;
 mod cut;
 mod dims;
+mod display;
 mod pack;
 
 pub use dims::{DotDims, Extent};
@@ -576,46 +577,4 @@ const SUMMANDS_PER_PASS: i64 = 256;
 /// Number of rows that form only a few tiles, too few to pay for packing.
 fn few_tiles(tile: Tile) -> i64 {
     2 * i64::from(tile.rows)
-}
-
-impl std::fmt::Display for DotPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DotShape { batch, m, n, k } = self.dims.shape();
-        if batch != 1 {
-            write!(f, "{batch} times ")?;
-        }
-        write!(
-            f,
-            "{} {m}x{n}x{k} in {}",
-            match self.loops {
-                DotLoops::Tiled(_) => "tiled dot",
-                DotLoops::Rows { .. } => "dot along rows",
-                DotLoops::Complex { .. } => "complex dot",
-            },
-            self.accumulator
-        )?;
-        if self.quads.is_some() {
-            write!(f, ", four bytes at once")?;
-        }
-        if let Some(TiledDot { tile, prefetches, tasks_by_rows, k_block, .. }) = self.tiled() {
-            write!(f, ", tile {}x{} of {} lanes", tile.rows, tile.vectors, tile.lanes)?;
-            if *prefetches {
-                write!(f, ", the next panel prefetched")?;
-            }
-            if *tasks_by_rows && self.cuts[2] > 1 {
-                write!(f, ", rows divided into tasks")?;
-            }
-            if *k_block < self.shape.k {
-                write!(f, ", {k_block} summands per pass")?;
-            }
-        }
-        for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing())] {
-            match packing {
-                Packing::None => {}
-                Packing::Constant => write!(f, ", {side} packed at compile time")?,
-                Packing::Scratch => write!(f, ", {side} packed on each call")?,
-            }
-        }
-        Ok(())
-    }
 }

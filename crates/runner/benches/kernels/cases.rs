@@ -1,7 +1,7 @@
 //! The measured kernels: HLO text, and a lower bound of what a run computes or moves.
 
 use hlo::{Module, Op};
-use shape::{ArrayShape, Literal};
+use shape::{ArrayShape, Literal, Scalar};
 use std::fmt::Write as _;
 
 /// The resource that limits a kernel, and the amount of it that one call uses.
@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 pub enum Work {
     /// Operations of the direct algorithm, two per multiply-add.
     Flops(f64),
+    /// Operations of products of bytes, two per product.
+    Products(f64),
     /// Minimum number of bytes read and written.
     Bytes(f64),
     /// Elements of a function, reported as nanoseconds per element.
@@ -125,6 +127,9 @@ pub fn cases() -> Vec<Case> {
     cases.extend(PRODUCTS_OF_A_ROW.iter().map(|&(m, n, k)| dot("dot of few rows", m, n, k)));
     cases.extend(CONVOLUTIONS.iter().map(|&layer| convolution("convolution", layer, 1)));
     cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.inputs)));
+    cases.extend(DOTS[1..].iter().map(|&(m, n, k)| of_bytes("dot of bytes", dot("", m, n, k))));
+    cases.extend(CONVOLUTIONS.iter().map(|&layer| scaled(layer, 1)));
+    cases.extend(DEPTHWISE.iter().map(|&layer| scaled(layer, layer.inputs)));
     cases.extend([softmax(), layer_norm()]);
     for (family, element_type) in [("functions, f32", "f32"), ("functions, f64", "f64")] {
         cases.extend(
@@ -154,11 +159,21 @@ impl Case {
     }
 }
 
-/// Returns numbers in (-1, 1) that vary by position.
+/// Returns numbers in (-1, 1), or integers in (-127, 127), that vary by position.
 fn numbers(shape: &ArrayShape) -> Literal {
     let count = shape.element_count() as u32;
-    let number = |k: u32| f64::from(k.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 23) - 1.0;
-    Literal::from_floats(shape.clone(), (0..count).map(number))
+    let range = if shape.element_type.is_integer() { BYTES.1 } else { 1.0 };
+    let number = |k: u32| (f64::from(k.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 23) - 1.0) * range;
+    literal(shape.clone(), (0..count).map(number))
+}
+
+/// Returns an array of floats, or of integers, which are rounded toward zero.
+pub fn literal(shape: ArrayShape, numbers: impl Iterator<Item = f64>) -> Literal {
+    if shape.element_type.is_integer() {
+        let integers = numbers.map(|number| Scalar::Signed(number as i64)).collect::<Vec<_>>();
+        return Literal::from_scalars(shape, integers);
+    }
+    Literal::from_floats(shape, numbers)
 }
 
 /// Makes the second operand an argument.
@@ -208,6 +223,65 @@ fn convolution(family: &'static str, layer: Layer, groups: i64) -> Case {
     let work = Work::Flops((2 * taps * taps * inputs_per_group * outputs) as f64);
     let name = format!("{kernel}x{kernel}/{stride} {size}x{size}x{inputs} to {outputs}");
     case(family, name, work, text)
+}
+
+/// The range of bytes.
+const BYTES: (f64, f64) = (-127.0, 127.0);
+
+/// The same contraction of bytes, with sums of 32 bits.
+fn of_bytes(family: &'static str, case: Case) -> Case {
+    let is_operand = |line: &str| line.contains(" parameter(");
+    let line = |line: &str| line.replace("f32", if is_operand(line) { "s8" } else { "s32" });
+    let text = case.text.lines().map(line).collect::<Vec<_>>().join("\n");
+    let Work::Flops(operations) = case.work else { panic!("{}: expected a product", case.name) };
+    Case { family, work: Work::Products(operations), text, range: BYTES, ..case }
+}
+
+/// A quantized layer with a zero point: its sums are multiplied by a 32-bit fixed-point number for
+/// each feature and rounded as TensorFlow Lite does.
+fn scaled(layer: Layer, groups: i64) -> Case {
+    let family = if groups == 1 { "convolution of bytes, scaled" } else { "depthwise of bytes, scaled" };
+    let plain = of_bytes(family, convolution("", layer, groups));
+    let Layer { size, kernel, stride, inputs, outputs } = layer;
+    let result = (size + stride - 1) / stride;
+    let image = format!("[1,{size},{size},{inputs}]");
+    let shape = format!("[1,{result},{result},{outputs}]");
+    let each = inputs / groups;
+    let factors =
+        (0..outputs).map(|k| (1_100_000_000 + 1_000_000 * (k % 900)).to_string()).collect::<Vec<_>>();
+    let shifts = (0..outputs).map(|k| (7 + k % 3).to_string()).collect::<Vec<_>>();
+    let (factors, shifts) = (factors.join(","), shifts.join(","));
+    let window = plain.text.split_once("convolution(x, weights)").expect("a convolution").1;
+    let window = window.split_once("\n").expect("a line").0;
+    let constant = |name: &str, value: i64| {
+        format!(
+            " {name}0 = s64[] constant({value})\n {name} = s64{shape} broadcast({name}0), dimensions={{}}\n"
+        )
+    };
+    let mut body = format!(
+        "x = s8{image} parameter(0)\n weights = s8[{kernel},{kernel},{each},{outputs}] parameter(1)\n \
+         xw = s32{image} convert(x)\n zero = s32[] constant(-9)\n zeros = s32{image} broadcast(zero), dimensions={{}}\n \
+         xc = s32{image} subtract(xw, zeros)\n ww = s32[{kernel},{kernel},{each},{outputs}] convert(weights)\n \
+         c = s32{shape} convolution(xc, ww){window}\n f0 = s64[{outputs}] constant({{{factors}}})\n \
+         f = s64{shape} broadcast(f0), dimensions={{3}}\n s0 = s64[{outputs}] constant({{{shifts}}})\n \
+         s = s64{shape} broadcast(s0), dimensions={{3}}\n w = s64{shape} convert(c)\n p = s64{shape} multiply(w, f)\n"
+    );
+    for (name, value) in
+        [("none", 0), ("nudge", 1 << 30), ("bits", 31), ("most", i64::from(i32::MAX)), ("one", 1)]
+    {
+        body += &constant(name, value);
+    }
+    body += &format!(
+        " n = s64{shape} add(p, nudge)\n q = s64{shape} shift-right-arithmetic(n, bits)\n high = s64{shape} minimum(q, most)\n \
+         power = s64{shape} shift-left(one, s)\n mask = s64{shape} subtract(power, one)\n r = s64{shape} and(high, mask)\n \
+         half = s64{shape} shift-right-arithmetic(mask, one)\n hn = pred{shape} compare(high, none), direction=LT\n \
+         extra = s64{shape} select(hn, one, none)\n threshold = s64{shape} add(half, extra)\n \
+         t = s64{shape} shift-right-arithmetic(high, s)\n more = pred{shape} compare(r, threshold), direction=GT\n \
+         t1 = s64{shape} add(t, one)\n rounded = s64{shape} select(more, t1, t)\n narrow = s32{shape} convert(rounded)\n \
+         least = s32[] constant(-128)\n largest = s32[] constant(127)\n z = s32{shape} clamp(least, narrow, largest)\n \
+         y = s8{shape} convert(z)"
+    );
+    Case { text: entry("", &body, &format!("s8{shape}")), ..plain }
 }
 
 const REDUCERS: &str = "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n\n\

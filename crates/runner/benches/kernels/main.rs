@@ -2,15 +2,15 @@
 //!
 //!     cargo bench -p runner --bench kernels [-- [FILTER] [--cpu CPU] [--seconds S] [--json]]
 //!
-//! Kernels and probes (multiply-adds in registers, reads of the kernel's number of bytes)
-//! alternate. A kernel's share is the median over the rounds of its rate divided by the probe's
-//! rate in the same round, so that other load on the machine affects both.
+//! Kernels and probes (multiply-adds or products of bytes in registers, reads of the kernel's
+//! number of bytes) alternate. A kernel's share is the median over the rounds of its rate divided by
+//! the probe's rate in the same round, so that other load on the machine affects both.
 
 #![allow(clippy::unwrap_used, reason = "a failed measurement can only report to the terminal")]
 
 mod cases;
 
-use cases::{Case, Work, cases};
+use cases::{Case, Work, cases, literal};
 use compiler::{Executable, NoObserver, compile_module, in_process_options};
 use runner::{Latency, Probe, Random};
 use shape::Literal;
@@ -61,12 +61,13 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
         let (least, most) = if k == 0 { case.range } else { (-1.0, 1.0) };
         let mut source = random.fork(k);
         let count = shape.element_count();
-        Literal::from_floats(shape.clone(), (0..count).map(|_| least + (most - least) * source.uniform()))
+        literal(shape.clone(), (0..count).map(|_| least + (most - least) * source.uniform()))
     };
     let arguments: Vec<Literal> = executable.interface().arguments().iter().enumerate().map(array).collect();
     let mut session = executable.session(&arguments).unwrap();
     let probe = match case.work {
         Work::Flops(_) => Some(Probe::arithmetic(target).unwrap()),
+        Work::Products(_) => Some(Probe::bytes(target).unwrap()),
         Work::Bytes(bytes) => Some(Probe::stream(target, bytes as u64).unwrap()),
         Work::Elements(_) => None,
     };
@@ -74,7 +75,9 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
     for _ in 0..ROUNDS {
         let time = Latency::measure(seconds, || session.run()).unwrap();
         best = best.min(time.min);
-        if let (Some(probe), Work::Flops(work) | Work::Bytes(work)) = (&probe, case.work) {
+        if let (Some(probe), Work::Flops(work) | Work::Products(work) | Work::Bytes(work)) =
+            (&probe, case.work)
+        {
             shares.push(work / time.p50 / probe.best(1, 20).unwrap());
         }
     }
@@ -92,6 +95,7 @@ fn print(rows: &[Row]) {
         }
         let rate = match row.work {
             Work::Flops(flops) => format!("{:>8.1} Gflop/s", flops / row.seconds / 1e9),
+            Work::Products(operations) => format!("{:>8.1} Gop/s   ", operations / row.seconds / 1e9),
             Work::Bytes(bytes) => format!("{:>8.1} GB/s   ", bytes / row.seconds / 1e9),
             Work::Elements(count) => format!("{:>8.3} ns each", row.seconds / count * 1e9),
         };
@@ -105,6 +109,7 @@ fn print_json(rows: &[Row]) {
     let row = |row: &Row| {
         let (unit, work) = match row.work {
             Work::Flops(work) => ("flops", work),
+            Work::Products(work) => ("operations", work),
             Work::Bytes(work) => ("bytes", work),
             Work::Elements(work) => ("elements", work),
         };

@@ -77,8 +77,8 @@ impl DensePlan {
     }
 }
 
-/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. Groups of bytes
-/// require a constant kernel.
+/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. Groups of
+/// bytes require a constant kernel.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
