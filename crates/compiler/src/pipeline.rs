@@ -141,8 +141,6 @@ pub fn pipeline() -> Pipeline {
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
             Box::new(AlgebraicSimplifier),
-            // Zero points and weights are now constants next to their contractions.
-            Box::new(ByteContraction),
             // After the last constant folding, which would widen constants again.
             Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
@@ -153,6 +151,9 @@ pub fn pipeline() -> Pipeline {
             Box::new(WhileLoopInvariantCodeMotion),
             Box::new(DotOperandLayout),
             Box::new(DeadCodeElimination),
+            // Zero points and weights are constants next to their contractions. After the last
+            // CSE, because each padded image starts with its own array.
+            Box::new(ByteContraction),
             // After the last CSE, because each concatenation starts with its own array.
             Box::new(ConcatenateInPlace),
             Box::new(SoftmaxReciprocal),

@@ -2,18 +2,15 @@
 
 use crate::pass::{Changed, Pass};
 use crate::query::is_static_array;
-use hlo::{
-    Computation, ConvolutionForm, DotDimensionNumbers, InstructionId, Module, Op, PaddingConfig,
-    PaddingDimension, Window,
-};
+use hlo::{Computation, ConvolutionForm, DotDimensionNumbers, InstructionId, Module, Op, Window};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
 /// `contraction(convert(x) - zero, w) => contraction(x, v) + sums`, where x has bytes, zero is one
 /// number, w is a constant `s32` array of small numbers, and v is w as `s8`. The sums are those of
-/// each output's weights times -zero; they join a bias that follows. Padding becomes a `pad` with
-/// the zero point.
+/// each output's weights times -zero; they join a bias that follows. A padded image becomes a slice
+/// of an array of the zero point.
 ///
 /// Exact for every input: the products and sums are the same modulo 2^32.
 pub struct ByteContraction;
@@ -231,10 +228,17 @@ fn is_padded(window: &Window) -> bool {
 
 /// True if an array with larger edges can take the place of the padding.
 fn can_pad(window: &Window) -> bool {
-    window.dimensions.iter().all(|d| d.padding_low >= 0 && d.padding_high >= 0 && d.base_dilation == 1)
+    let fits = |d: &hlo::WindowDimension| {
+        d.base_dilation == 1 && [d.padding_low, d.padding_high].iter().all(|p| (0..1 << 24).contains(p))
+    };
+    window.dimensions.iter().all(fits)
 }
 
-/// Surrounds an image by its zero point, and removes the window's padding.
+/// Features below which lines of pixels are moved as a whole.
+const FEW_FEATURES: i64 = 16;
+
+/// Surrounds an image by its zero point, and removes the window's padding. The image becomes a
+/// slice of a filled array, into which the kernel before can write.
 fn padded(
     computation: &mut Computation,
     bytes: &Bytes,
@@ -242,24 +246,43 @@ fn padded(
     metadata: &hlo::OpMetadata,
 ) -> InstructionId {
     let shape = computation[bytes.array].shape().expect_array().clone();
-    let mut sizes = shape.sizes();
-    let mut dimensions = vec![PaddingDimension::default(); sizes.len()];
+    let element_type = shape.element_type;
+    let (mut part, mut starts) = (shape.sizes(), vec![0; shape.rank()]);
+    let mut whole = part.clone();
     for (d, window) in window.dimensions.iter_mut().enumerate() {
-        let (low, high) = (window.padding_low, window.padding_high);
-        dimensions[d + 1] =
-            PaddingDimension { edge_padding_low: low, edge_padding_high: high, interior_padding: 0 };
-        sizes[d + 1] += low + high;
+        starts[d + 1] = window.padding_low;
+        whole[d + 1] += window.padding_low + window.padding_high;
         (window.padding_low, window.padding_high) = (0, 0);
     }
-    let zero = match shape.element_type {
+    let result = Shape::array(element_type, &whole);
+    let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
+        computation.add("", op, shape, operands, metadata.clone())
+    };
+    let mut x = bytes.array;
+    let is_merged = part.last().is_some_and(|&features| features < FEW_FEATURES) && part.len() > 2;
+    if is_merged {
+        for sizes in [&mut part, &mut whole, &mut starts] {
+            let features = sizes.pop().unwrap_or(1).max(shape.size(shape.rank() - 1));
+            if let Some(last) = sizes.last_mut() {
+                *last *= features;
+            }
+        }
+        x = add(Op::Reshape {}, Shape::array(element_type, &part), &[x]);
+    }
+    let zero = match element_type {
         PrimitiveType::S8 => Literal::scalar(bytes.zero as i8),
         _ => Literal::scalar(bytes.zero as u8),
     };
-    let scalar = Shape::array(shape.element_type, &[]);
-    let zero = computation.add("", Op::Constant { literal: zero }, scalar, &[], metadata.clone());
-    let op = Op::Pad { padding: PaddingConfig { dimensions } };
-    let shape = Shape::array(shape.element_type, &sizes);
-    computation.add("", op, shape, &[bytes.array, zero], metadata.clone())
+    let zero = add(Op::Constant { literal: zero }, Shape::array(element_type, &[]), &[]);
+    let whole = Shape::array(element_type, &whole);
+    let filled = add(Op::Broadcast { dimensions: Vec::new() }, whole.clone(), &[zero]);
+    let mut operands = vec![filled, x];
+    for start in starts {
+        let literal = Literal::scalar(start as i32);
+        operands.push(add(Op::Constant { literal }, Shape::array(PrimitiveType::S32, &[]), &[]));
+    }
+    let image = add(Op::DynamicUpdateSlice {}, whole, &operands);
+    if is_merged { add(Op::Reshape {}, result, &[image]) } else { image }
 }
 
 /// The only reader of a contraction and the numbers that it adds to the last dimension, if it does

@@ -7,9 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The instructions of a computation that may be computed on tiles.
 #[derive(Debug, Default)]
 pub(super) struct Tiles {
-    /// Contractions, and the instructions that follow one, each the only reader of the previous
-    /// one, with their distance in steps from the contraction.
-    steps: BTreeMap<InstructionId, usize>,
+    /// Contractions, and the instructions that follow one, with the contraction and their distance
+    /// from it in steps. Each is the only reader of the previous one, or all of its readers lead to
+    /// one instruction.
+    steps: BTreeMap<InstructionId, (InstructionId, usize)>,
+    /// Instructions with several readers that lead to one instruction.
+    joined: BTreeSet<InstructionId>,
     /// Instructions that are not computed with their only reader, because it follows another
     /// contraction. A reader of several follows the one that is the fewest steps away. A sum of
     /// many products therefore accumulates in one array, and no product waits in memory for the
@@ -26,11 +29,17 @@ impl Tiles {
         may_follow: impl Fn(InstructionId) -> bool,
     ) -> Self {
         let mut tiles = Self::default();
+        let places: BTreeMap<InstructionId, usize> =
+            order.iter().enumerate().map(|(place, &id)| (id, place)).collect();
         for &id in order {
             if computation[id].op().is_contraction() {
-                tiles.steps.insert(id, 0);
+                tiles.steps.insert(id, (id, 0));
             } else if may_follow(id) {
                 tiles.follow(computation, id);
+            }
+            let is_split = tiles.contains(id) && computation[id].users().len() > 1;
+            if is_split && joins(computation, &places, id, &may_follow) {
+                tiles.joined.insert(id);
             }
         }
         tiles
@@ -42,7 +51,7 @@ impl Tiles {
         let moves = matches!(computation[id].op(), Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
         let continues = |operand: &InstructionId| {
             self.steps.contains_key(operand)
-                && computation[*operand].users().len() == 1
+                && (computation[*operand].users().len() == 1 || self.joined.contains(operand))
                 && (moves || sizes(*operand) == sizes(id))
         };
         let operands: BTreeSet<InstructionId> =
@@ -50,9 +59,10 @@ impl Tiles {
         // Among equally near operands, the later one is chosen, because it need not wait for the
         // other's array.
         let nearest = computation[id].operands().iter().rev().filter(|operand| operands.contains(operand));
-        let Some(&nearest) = nearest.min_by_key(|operand| self.steps[operand]) else { return };
-        self.steps.insert(id, self.steps[&nearest] + 1);
-        self.apart.extend(operands.into_iter().filter(|&operand| operand != nearest));
+        let Some(&nearest) = nearest.min_by_key(|operand| self.steps[operand].1) else { return };
+        let (contraction, steps) = self.steps[&nearest];
+        self.steps.insert(id, (contraction, steps + 1));
+        self.apart.extend(operands.into_iter().filter(|operand| self.steps[operand].0 != contraction));
     }
 
     /// True if an instruction may be computed on tiles.
@@ -64,4 +74,35 @@ impl Tiles {
     pub(super) fn is_apart(&self, id: InstructionId) -> bool {
         self.apart.contains(&id)
     }
+}
+
+/// Upper bound of the instructions between one with several readers and the one to which they lead.
+const MAX_BETWEEN: usize = 32;
+
+/// True if all readers of an instruction lead to one instruction of the same size, through
+/// instructions that may follow.
+fn joins(
+    computation: &Computation,
+    places: &BTreeMap<InstructionId, usize>,
+    id: InstructionId,
+    may_follow: &impl Fn(InstructionId) -> bool,
+) -> bool {
+    let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
+    let fits = |id: InstructionId| may_follow(id) && computation[id].op().is_elementwise();
+    // Readers in order, so that what is left is one instruction exactly where all paths meet.
+    let mut pending: BTreeSet<(usize, InstructionId)> = BTreeSet::new();
+    let mut next = id;
+    for _ in 0..MAX_BETWEEN {
+        let users = computation[next].users().iter();
+        pending.extend(users.filter_map(|user| Some((*places.get(user)?, *user))));
+        let Some((_, first)) = pending.pop_first() else { return false };
+        if !fits(first) || sizes(first) != sizes(id) || computation.root() == first && !pending.is_empty() {
+            return false;
+        }
+        if pending.is_empty() {
+            return true;
+        }
+        next = first;
+    }
+    false
 }

@@ -3,8 +3,8 @@
 //!     cargo bench -p runner --bench kernels [-- [FILTER] [--cpu CPU] [--seconds S] [--json]]
 //!
 //! Kernels and probes (multiply-adds or products of bytes in registers, reads of the kernel's
-//! number of bytes) alternate. A kernel's share is the median over the rounds of its rate divided by
-//! the probe's rate in the same round, so that other load on the machine affects both.
+//! number of bytes) alternate. A kernel's share is the median over the rounds of its rate divided
+//! by the probe's rate in the same round, so that other load on the machine affects both.
 
 #![allow(clippy::unwrap_used, reason = "a failed measurement can only report to the terminal")]
 
