@@ -155,6 +155,15 @@ fn convolutions_of_bytes() {
         ([1, 4, 5, 8], [3, 3, 8, 20], "size=3x3 pad=1_2x1_2 lhs_dilate=2x2", [1, 8, 10, 20], 1),
         ([2, 5, 5, 15], [3, 3, 5, 36], "size=3x3 pad=1_1x1_1", [2, 5, 5, 36], 3),
         ([1, 5, 5, 24], [3, 3, 1, 24], "size=3x3 pad=1_1x1_1", [1, 5, 5, 24], 24),
+        // One input feature for one or for several output features.
+        ([1, 6, 9, 40], [3, 3, 1, 40], "size=3x3 stride=2x2 pad=1_1x1_1", [1, 3, 5, 40], 40),
+        ([1, 7, 5, 8], [2, 3, 1, 32], "size=2x3 pad=1_0x1_1", [1, 7, 5, 32], 8),
+        ([1, 6, 20, 18], [1, 9, 1, 18], "size=1x9 pad=0_0x4_4", [1, 6, 20, 18], 18),
+        // Lines of taps that are one run, and a last line that is not whole.
+        ([2, 8, 9, 3], [3, 3, 3, 16], "size=3x3", [2, 6, 7, 16], 1),
+        ([1, 9, 11, 3], [5, 3, 3, 20], "size=5x3 stride=2x2 pad=2_2x0_0", [1, 5, 5, 20], 1),
+        ([1, 6, 12, 1], [1, 9, 1, 8], "size=1x9", [1, 6, 4, 8], 1),
+        ([1, 5, 4, 3], [2, 1, 3, 8], "size=2x1 pad=1_0x0_0", [1, 5, 4, 8], 1),
         // Too few features for groups of bytes.
         ([1, 6, 6, 2], [3, 3, 2, 16], "size=3x3 pad=1_1x1_1", [1, 6, 6, 16], 1),
     ];
@@ -198,4 +207,23 @@ fn candidates_of_products_of_bytes() {
             }
         }
     }
+}
+
+#[test]
+fn chains_of_convolutions_of_bytes() {
+    let mut numbers = Numbers::new(17);
+    let (expand, project) =
+        (constant(&[1, 1, 10, 24], &mut numbers), constant(&[3, 3, 24, 12], &mut numbers));
+    let shape = "[1,12,9,24]";
+    check(&format!(
+        "HloModule chains\n\nbody {{\n  x = s8[1,12,9,10] parameter(0)\n  w = s8[1,1,10,24] parameter(1)\n  \
+         v = s8[3,3,24,12] parameter(2)\n  c = s32{shape} convolution(x, w), window={{size=1x1}}, \
+         dim_labels=b01f_01io->b01f\n  bits = s32[] constant(8)\n  all = s32{shape} broadcast(bits), dimensions={{}}\n  \
+         s = s32{shape} shift-right-arithmetic(c, all)\n  low = s32[] constant(-128)\n  high = s32[] constant(127)\n  \
+         y = s32{shape} clamp(low, s, high)\n  z = s8{shape} convert(y)\n  \
+         ROOT d = s32[1,12,9,12] convolution(z, v), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f\n}}\n\n\
+         ENTRY main {{\n  x = s8[1,12,9,10] parameter(0)\n  w = s8[1,1,10,24] constant({expand})\n  \
+         v = s8[3,3,24,12] constant({project})\n  \
+         ROOT r = s32[1,12,9,12] fusion(x, w, v), kind=kOutput, calls=body\n}}\n"
+    ));
 }

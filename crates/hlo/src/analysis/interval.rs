@@ -138,12 +138,6 @@ impl Interval {
         is_known.then(|| self.corners(other, |x, bits| Some(x >> bits)))?
     }
 
-    /// The bits that both have, if one of them is not negative.
-    pub(super) fn and(self, other: Self) -> Option<Self> {
-        let most = [self, other].into_iter().filter(|x| x.low >= 0).map(|x| x.high).min()?;
-        Some(Self { low: 0, high: most })
-    }
-
     /// Division that rounds toward zero. `None` if the divisor may be 0.
     pub(super) fn divided_by(self, other: Self) -> Option<Self> {
         if other.low <= 0 && other.high >= 0 {

@@ -151,8 +151,8 @@ impl Ranges<'_> {
                 let bits = self.array(id)?.element_type.bit_width();
                 operand(0)?.shifted_right(operand(1)?, bits.into())
             }
-            Op::And {} => operand(0)?.and(operand(1)?),
             // Only for `pred`; the bits of other types are not tracked.
+            Op::And {} if all.high == 1 => Some(operand(0)?.minimum(operand(1)?)),
             Op::Or {} if all.high == 1 => Some(operand(0)?.maximum(operand(1)?)),
             Op::Not {} if all.high == 1 => Some(Interval::exactly(1).minus(operand(0)?)),
             Op::Convert {} => self.convert(id, operand(0)?),

@@ -424,8 +424,6 @@ ENTRY main {
   far_left = s32[] shift-left(x, z)
   right = s32[] shift-right-arithmetic(x, five)
   far_right = s32[] shift-right-arithmetic(x, z)
-  masked = s32[] and(z, seven)
-  negative_mask = s32[] and(x, z)
   ROOT r = (s32[]) tuple(sum)
 }";
     let module = parse(text).unwrap();
@@ -469,8 +467,6 @@ ENTRY main {
         ("far_left", ANY),
         ("right", between(-1, 0)),
         ("far_right", ANY),
-        ("masked", between(0, 7)),
-        ("negative_mask", ANY),
     ];
     for (name, expected) in rows {
         let id = main.find(name).unwrap();

@@ -62,7 +62,7 @@ impl Narrowing<'_> {
     fn run(&mut self) -> bool {
         let mut changed = false;
         for id in self.computation.post_order() {
-            let known = range(self.computation, id, &|id| self.ranges.get(&id).copied());
+            let known = self.range(id);
             self.ranges.insert(id, known);
             let Some(new) = self.narrowed(id) else { continue };
             self.ranges.insert(new, known);
@@ -70,6 +70,18 @@ impl Narrowing<'_> {
             changed = true;
         }
         changed
+    }
+
+    /// Returns the range of an instruction whose operands are known. Bits of numbers that fit are
+    /// numbers that fit.
+    fn range(&self, id: InstructionId) -> Range {
+        let known = range(self.computation, id, &|id| self.ranges.get(&id).copied());
+        let instruction = &self.computation[id];
+        let is_of_bits = matches!(instruction.op(), Op::And {} | Op::Or {} | Op::Xor {});
+        if is_of_bits && instruction.operands().iter().all(|&operand| self.fits(operand)) {
+            return Range { low: Some(i32::MIN.into()), high: Some(i32::MAX.into()) };
+        }
+        known
     }
 
     /// Returns a replacement of an instruction.

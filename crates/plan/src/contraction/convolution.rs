@@ -242,7 +242,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         })
         .or_else(|| {
             let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
-            let quads = Quads::of(types, dims.inputs, dims.outputs, target).filter(|_| is_constant);
+            let quads = Quads::of(types, dense::run(dims), dims.outputs, target).filter(|_| is_constant);
             let dense = dense::choose(dims, accumulator, is_constant, quads, bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })

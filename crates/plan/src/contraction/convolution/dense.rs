@@ -6,7 +6,7 @@ use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
 use crate::contraction::panels::PanelLayout;
-use crate::contraction::quads::Quads;
+use crate::contraction::quads::{QUAD, Quads};
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
 use crate::tasks::Work;
@@ -153,10 +153,31 @@ fn streams_kernel(
     panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
 }
 
-/// The same convolution with groups of input features in place of single ones.
+/// The same convolution with groups of summands in place of input features. If each pixel ends in a
+/// part of a group, but the taps of a line are neighbors in memory and none is padding, the line is
+/// one tap with the features of all.
 pub(super) fn in_quads(dims: &ConvolutionDims, quads: Option<Quads>) -> ConvolutionDims {
-    let inputs = if quads.is_some() { Quads::groups(dims.inputs) } else { dims.inputs };
-    ConvolutionDims { inputs, ..dims.clone() }
+    let mut dims = dims.clone();
+    if quads.is_some() {
+        let run = run(&dims);
+        if let Some(last) = dims.spatial.last_mut().filter(|_| run != dims.inputs) {
+            last.window.size = 1;
+        }
+        dims.inputs = Quads::groups(run);
+    }
+    dims
+}
+
+/// Number of summands that are neighbors in memory and that all outputs have.
+pub(super) fn run(dims: &ConvolutionDims) -> i64 {
+    let Some(last) = dims.spatial.last() else { return dims.inputs };
+    let window = last.window;
+    let is_inside = window.padding_low == 0
+        && window.base_dilation == 1
+        && window.window_dilation == 1
+        && (last.output - 1).saturating_mul(window.stride).saturating_add(window.size) <= last.input;
+    let joins = dims.groups == 1 && dims.inputs % QUAD != 0 && is_inside;
+    if joins { dims.inputs.saturating_mul(window.size) } else { dims.inputs }
 }
 
 /// Divides features into vectors.

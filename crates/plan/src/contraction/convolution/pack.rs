@@ -1,6 +1,7 @@
 //! Packs a constant kernel.
 
 use super::DensePlan;
+use super::dense;
 use super::dims::ConvolutionDims;
 use crate::contraction::panels::{converted, for_each_panel};
 use crate::contraction::quads::{self, QUAD};
@@ -41,7 +42,7 @@ pub(super) fn panels(
 fn byte_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan) -> Bytes {
     let source = literal.bytes();
     let layout = dense.panels;
-    let (inputs, groups) = (dims.inputs as usize, dims.groups as usize);
+    let (inputs, groups) = (dense::run(dims) as usize, dims.groups as usize);
     let (outputs, width, rows) = (layout.columns as usize, layout.width as usize, dense.inputs as usize);
     let panels = layout.count() as usize;
     let mut packed = vec![0u8; groups * layout.bytes() as usize];
