@@ -103,11 +103,13 @@ pub(super) fn binary(
             shift(b, element_type, BinaryOp::ShiftRightLogical, bits, y, zero)
         }
         Op::ShiftRightArithmetic {} => {
-            // An unsigned operand is shifted like the signed number with the same bits.
+            // An unsigned operand is shifted like the signed number with the same bits. Longer
+            // distances, and negative ones, leave the sign, as the longest one does.
             let signed = sign_extended(b, element_type, x);
-            let all = b.integer(b.ty(x), b.ty(x).scalar.byte_size() as i64 * 8 - 1);
-            let sign = b.binary(BinaryOp::ShiftRightArithmetic, signed, all);
-            shift(b, element_type, BinaryOp::ShiftRightArithmetic, signed, y, sign)
+            let longest = b.integer(b.ty(x), b.ty(x).scalar.byte_size() as i64 * 8 - 1);
+            let is_within = b.compare(Predicate::Below, y, longest);
+            let distance = b.select(is_within, y, longest);
+            b.binary(BinaryOp::ShiftRightArithmetic, signed, distance)
         }
         _ => return Err(undefined(op, element_type)),
     };
