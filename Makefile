@@ -110,9 +110,9 @@ deny: ## check licenses, duplicate versions, and sources of dependencies (needs 
 	cargo deny --all-features check licenses bans sources
 
 .PHONY: unit
-# Sessions are tested on a device of OpenCL, too.
+# Sessions are tested on a device of OpenCL, too, and kernels of GPUs are assembled.
 unit: ## run unit, file, and consumer tests
-	@eval "$$(scripts/setup_gpu.sh opencl)" && export OCL_ICD_VENDORS LD_LIBRARY_PATH && cargo xtask test
+	@eval "$$(scripts/setup_gpu.sh all)" && export OCL_ICD_VENDORS LD_LIBRARY_PATH TFCOMPILE_PTXAS && cargo xtask test
 
 .PHONY: tools
 tools:

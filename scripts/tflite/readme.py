@@ -24,7 +24,7 @@ equal files. `FILE` is the name of an archive without its extension.
 |---|---|
 | `OP.npz` | cases of one op |
 | `if.npz`, `while.npz`, `variables.npz`, `stablehlo_composite.npz`, `stablehlo_case.npz` | control flow and state |
-| `float16_weights.npz` | ops on floats whose weights are float16 behind `DEQUANTIZE` |
+| `float16_weights.npz` | float ops with float16 weights, converted by `DEQUANTIZE` |
 | `mobilenet_block.npz`, `attention_block.npz`, `detection_head.npz` | networks in every kind of quantization |
 | `outputs.npz` | outputs that are inputs or constants, repeated outputs, repeated and odd names, a dynamic batch |
 | `signatures.npz` | models with signatures |

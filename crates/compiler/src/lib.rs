@@ -1,9 +1,9 @@
 //! The compiler's facade: from a graph and its config, or from HLO, to an object, header, and
 //! metadata, or to code in this process.
 //!
-//! The crate owns the list of passes and the order of the stages, and nothing else. Each stage is a
-//! crate that takes the result of the previous stage as a parameter. The crate reads and writes no
-//! files.
+//! The crate owns the list of passes, the order of the stages, and the choice of a model's reader
+//! ([`load()`]), and nothing else. Each stage is a crate that takes the result of the previous stage
+//! as a parameter. Only `load` reads files, and nothing writes any.
 
 mod aot_build;
 mod back;

@@ -8,7 +8,8 @@ use tf::model::{LoadOptions, Model};
 ///
 /// Errors: as for [`tf::model::load`] and [`tflite::read`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
-    if path.is_dir() {
+    // A pipe can be read only once.
+    if !path.is_file() {
         return tf::model::load(path, options);
     }
     let bytes = tf::source::read_bytes(path)?;

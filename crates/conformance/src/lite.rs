@@ -195,7 +195,15 @@ impl LiteCase {
                     array => vec![array],
                 },
             };
+            if interface.fetches().len() != wanted.len() {
+                return Err(Error::invalid(format!(
+                    "{} results, not {}",
+                    interface.fetches().len(),
+                    wanted.len()
+                )));
+            }
             for (k, (result, wanted)) in results.iter().zip(wanted).enumerate() {
+                self.check_type(k, result, wanted)?;
                 self.compare(result, wanted).map_err(|e| e.context(format!("run {run}, result {k}")))?;
             }
             for (k, argument) in interface.arguments().iter().enumerate() {
@@ -207,6 +215,34 @@ impl LiteCase {
             }
         }
         Ok(())
+    }
+
+    /// Checks that a result has the type of the recorded array, or else the one whose bits are
+    /// recorded, by NumPy's name. Elements of few bits have bytes.
+    fn check_type(&self, k: usize, result: &Literal, wanted: &Literal) -> Result<()> {
+        if result.array_shape().element_type == wanted.array_shape().element_type {
+            return Ok(());
+        }
+        let recorded = self.meta["fetches"][k]["dtype"].as_str().unwrap_or_default();
+        let split = recorded.find(|c: char| c.is_ascii_digit()).unwrap_or(recorded.len());
+        let (kind, bits) = recorded.split_at(split);
+        let name = match (kind, bits) {
+            ("bool", _) => "pred".to_owned(),
+            ("int", "2" | "4") => "s8".to_owned(),
+            ("uint", "4") => "u8".to_owned(),
+            ("int", bits) => format!("s{bits}"),
+            ("uint", bits) => format!("u{bits}"),
+            ("float", bits) => format!("f{bits}"),
+            ("bfloat", bits) => format!("bf{bits}"),
+            ("complex", bits) => format!("c{bits}"),
+            _ => return Err(Error::invalid(format!("result {k} is recorded as '{recorded}'"))),
+        };
+        let actual = result.array_shape().element_type.name();
+        if actual == name {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("result {k} is {actual}, not {name}")))
+        }
     }
 
     fn compare(&self, result: &Literal, wanted: &Literal) -> Result<()> {

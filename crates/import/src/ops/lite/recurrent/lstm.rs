@@ -76,7 +76,7 @@ impl<'a> Kernel<'a> {
         let Self { parts, steps, .. } = self;
         let sequences: Vec<Expression<'f>> =
             sizes.gates.iter().map(|&gate| self.of_inputs(values, places, gate)).collect();
-        // What a step reads.
+        // Values that a step reads.
         let mut read = vec![places.projection(), places.projection_bias()];
         for &gate in &sizes.gates {
             read.extend([places.recurrent(gate), places.bias(gate)]);
