@@ -2,8 +2,8 @@
 //! metadata, or to code in this process.
 //!
 //! The crate owns the list of passes, the order of the stages, and the choice of a model's reader
-//! ([`load()`]), and nothing else. Each stage is a crate that takes the result of the previous stage
-//! as a parameter. Only `load` reads files, and nothing writes any.
+//! ([`load()`]), and nothing else. Each stage is a crate that takes the result of the previous
+//! stage as a parameter. Only `load` reads files, and nothing writes any.
 
 mod aot_build;
 mod back;
