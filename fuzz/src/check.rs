@@ -53,6 +53,13 @@ impl Setup {
             if std::arch::is_x86_feature_detected!("avx512vl") {
                 cpus.extend(["x86-64-v4", "x86-64-v4"]);
             }
+            // Instructions that multiply bytes, without and with AVX-512.
+            if std::arch::is_x86_feature_detected!("avxvnni") {
+                cpus.push("alderlake");
+            }
+            if std::arch::is_x86_feature_detected!("avx512vnni") {
+                cpus.push("cascadelake");
+            }
         } else {
             cpus = vec![""];
         }

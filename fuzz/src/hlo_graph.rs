@@ -12,9 +12,11 @@ mod decomposition;
 mod elementwise;
 mod indexing;
 mod movement;
+mod quantized;
 mod reduction;
 
 pub use elementwise::COMPLEX;
+pub use quantized::quantized_module;
 
 use crate::draw::{Draw, Numbers};
 use hlo::{AliasKind, ComputationBuilder, ComputationId, InputOutputAlias, InstructionId, Module, Op};
@@ -380,6 +382,20 @@ mod tests {
             let graph = module(seed, 4 + seed as usize % 20);
             hlo::verify(&graph).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{graph}"));
             assert_eq!(graph.to_text(), module(seed, 4 + seed as usize % 20).to_text());
+        }
+    }
+
+    #[test]
+    fn quantized_modules_are_valid_and_have_every_kind_of_layer() {
+        let mut opcodes = BTreeSet::new();
+        for seed in 0..200 {
+            let graph = quantized_module(seed, 6);
+            hlo::verify(&graph).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{graph}"));
+            let all = graph.entry_computation().instructions();
+            opcodes.extend(all.map(|(_, instruction)| instruction.op().opcode().name()));
+        }
+        for name in ["convolution", "dot", "reduce-window", "shift-right-arithmetic", "round-nearest-even"] {
+            assert!(opcodes.contains(name), "{name}");
         }
     }
 

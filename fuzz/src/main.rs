@@ -27,7 +27,7 @@ struct Flags {
     /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Kind of graphs: hlo, programs, tf, or all
+    /// Kind of graphs: hlo, programs, quantized, tf, or all
     #[arg(long, default_value = "all")]
     kind: String,
     /// Seconds after which a graph counts as stuck
@@ -44,7 +44,10 @@ struct Flags {
 fn main() -> ExitCode {
     let flags = Flags::parse();
     let Some(kind) = Kind::parse(&flags.kind) else {
-        eprintln!("fuzz-graphs: unknown kind '{}'; expected hlo, programs, tf, or all", flags.kind);
+        eprintln!(
+            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, or all",
+            flags.kind
+        );
         return ExitCode::from(2);
     };
     if flags.print {

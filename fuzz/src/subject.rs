@@ -12,6 +12,8 @@ pub enum Kind {
     Hlo,
     /// Modules of few types and sizes, rich in patterns that passes transform.
     Programs,
+    /// Layers of bytes.
+    Quantized,
     /// Graphs of TensorFlow's ops.
     Tf,
     /// Any of these, depending on the seed.
@@ -24,6 +26,7 @@ impl Kind {
         Some(match name {
             "hlo" => Self::Hlo,
             "programs" => Self::Programs,
+            "quantized" => Self::Quantized,
             "tf" => Self::Tf,
             "all" => Self::All,
             _ => return None,
@@ -32,7 +35,9 @@ impl Kind {
 
     fn of(self, seed: u64) -> Self {
         match self {
-            Self::All => [Self::Programs, Self::Hlo, Self::Tf, Self::Hlo][(seed % 4) as usize],
+            Self::All => {
+                [Self::Programs, Self::Hlo, Self::Tf, Self::Hlo, Self::Quantized][(seed % 5) as usize]
+            }
             kind => kind,
         }
     }
@@ -53,6 +58,7 @@ pub fn subject(kind: Kind, seed: u64) -> Result<Subject, Outcome> {
     let size = 4 + draw.below(14);
     let module = match kind.of(seed) {
         Kind::Programs => programs::program(seed, size),
+        Kind::Quantized => hlo_graph::quantized_module(seed, 2 + size / 3),
         Kind::Tf => tf_graph::module(seed, 1 + size / 4)?,
         _ => hlo_graph::module(seed, size),
     };
