@@ -87,9 +87,10 @@ setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## check formatting, clippy, tidy, and whether the README's chart and the recipes' diffs are current
+lint: ## check formatting, clippy, links in comments, tidy, and whether the README's chart and the recipes' diffs are current
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo xtask tidy
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
 	scripts/gpu/page.py --check

@@ -1,7 +1,7 @@
 //! Random HLO modules over the opcodes with code. The verifier accepts them, and they depend only
 //! on the seed.
 //!
-//! A [`Writer`] appends one step after another, each consisting of one or more instructions of a
+//! A `Writer` appends one step after another, each consisting of one or more instructions of a
 //! family. Instructions that inference rejects are skipped. Each value is marked as exact if
 //! correct code and the evaluator must agree on its bits. Instructions that turn a rounding
 //! difference into a different answer (the order of a sort, an index) take only exact values.

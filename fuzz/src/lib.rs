@@ -5,7 +5,7 @@
 //!   ops, imported to HLO. [`subject`]: maps a seed to a graph.
 //! - [`Setup`]: the processor and the plan's choices for a graph. They are random, too, so that
 //!   rare strategies are tested.
-//! - [`check`]: compiles, runs twice in the same memory, with one thread and with two, and
+//! - [`check()`]: compiles, runs twice in the same memory, with one thread and with two, and
 //!   compares: equal bits for any number of threads, and values within the bounds that `runner`
 //!   estimates for each element.
 //! - [`minimize()`]: shrinks a failing module while it keeps failing.

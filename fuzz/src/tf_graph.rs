@@ -2,7 +2,7 @@
 //! `tf`.
 //!
 //! A node follows its op's signature: types that the rule accepts, attributes with all allowed
-//! values, and existing or new inputs. For ops whose inputs must match, [`templates`] lists the
+//! values, and existing or new inputs. For ops whose inputs must match, `templates` lists the
 //! shapes; other inputs have the first input's shape. Nodes that the importer rejects as invalid or
 //! unsupported are dropped from the graph. Any other failure of the importer is a finding.
 

@@ -131,7 +131,7 @@ pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> R
     import_bounded(graph, config, LoopBounds::new(), observer)
 }
 
-/// Same as [`import`], with bounds for loops.
+/// Same as [`import()`], with bounds for loops.
 pub fn import_bounded(
     graph: GraphDef,
     config: Config,

@@ -2,7 +2,7 @@
 //! output.
 //!
 //! The grammar is that of `xla/hlo/parser/hlo_parser.cc`. The attributes of an opcode come from the
-//! opcode table: each payload type implements its own syntax ([`attribute`]).
+//! opcode table: each payload type implements its own syntax (`attribute`).
 
 mod attribute;
 mod attribute_list;

@@ -26,8 +26,8 @@ pub struct ModulePlan {
     /// True if kernels run on a device, which is given fixed addresses: loops copy their state
     /// instead of exchanging addresses.
     pub is_for_device: bool,
-    /// Kernels for which the caller's [`Choices`] name something other than one of their
-    /// candidates, and whose choice was therefore ignored.
+    /// Kernels for which the caller's [`Choices`](crate::Choices) name something other than one of
+    /// their candidates, and whose choice was therefore ignored.
     pub ignored_choices: Vec<String>,
 }
 

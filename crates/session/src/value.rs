@@ -76,7 +76,7 @@ impl Tensor {
     }
 
     /// Elements in row-major order. Panics if they are only on a GPU and cannot be copied to the
-    /// host; [`Self::on_host`] does this with an error.
+    /// host; `on_host` does this with an error.
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes().unwrap_or_else(|error| panic!("cannot read a tensor: {error}"))
     }

@@ -3,7 +3,7 @@
 //!
 //! The semantics of operations come from StableHLO's specification (`docs/spec.md` of
 //! openxla/stablehlo) and, for CHLO, from the descriptions in `ChloOps.td`. Each operation becomes
-//! the opcode of the same name or a few opcodes; [`ops`] has one function for each, looked up by
+//! the opcode of the same name or a few opcodes; `ops` has one function for each, looked up by
 //! name. Functions become computations that are called, and regions become computations.
 
 mod checks;

@@ -1,8 +1,8 @@
 //! Freezes a graph: variables become constants with the values of a checkpoint.
 //!
-//! Implements `freeze_graph` as a function of files. It restores the values ([`session`]), removes
+//! Implements `freeze_graph` as a function of files. It restores the values (`session`), removes
 //! nodes that the outputs do not need, and replaces variables and their readers by constants
-//! ([`convert`]), also within functions. The output is deterministic.
+//! (`convert`), also within functions. The output is deterministic.
 
 mod constant;
 mod convert;

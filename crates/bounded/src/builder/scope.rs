@@ -364,7 +364,7 @@ fn remove_dead_instructions(computation: &mut Computation) {
     }
 }
 
-/// Rejects shapes that exceed [`MAX_ARRAY_BYTES`].
+/// Rejects shapes that exceed `MAX_ARRAY_BYTES`.
 pub fn check_size(shape: &Shape) -> Result<()> {
     if shape.byte_size() > MAX_ARRAY_BYTES {
         return Err(Error::invalid(format!("the result {shape} is larger than {MAX_ARRAY_BYTES} bytes"))

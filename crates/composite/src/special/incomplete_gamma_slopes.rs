@@ -12,7 +12,7 @@ use crate::expression::Expression;
 const LARGEST: f64 = 1.3407807929942597e154;
 
 /// Derivative of `P(a, x)` with respect to `a`, accurate to a unit or two of `f64`; near `x = a`
-/// only up to `a = 3e7`, where [`steps`] reaches its limit. NaN for `x < 0`, `a <= 0`, and
+/// only up to `a = 3e7`, where `steps` reaches its limit. NaN for `x < 0`, `a <= 0`, and
 /// infinities, but 0 for `x = 0`.
 pub fn igamma_grad_a_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let slope = Slope::new(a, x);

@@ -19,7 +19,7 @@ const INFALLIBLE: &str = "writing to a string cannot fail";
 /// Maximum number of elements of a constant in a short text.
 const SHORT: usize = 10;
 
-/// Options for [`print`].
+/// Options for [`print()`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Print the layouts of shapes.
@@ -165,7 +165,7 @@ pub(crate) fn depth_first<Id: Copy + Ord>(
     order
 }
 
-/// Returns the line that [`print`] writes for each instruction, without indentation and `ROOT`.
+/// Returns the line that [`print()`] writes for each instruction, without indentation and `ROOT`.
 pub fn instruction_texts(
     module: &Module,
     options: PrintOptions,
