@@ -52,6 +52,7 @@ fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
     }
     let metadata = computation[root].metadata().clone();
     let mut op = computation[root].op().clone();
+    let bytes = bytes.moved(computation);
     let x = match &mut op {
         Op::Convolution { window, .. } if is_padded => padded(computation, &bytes, window, &metadata),
         _ => bytes.array,
@@ -142,11 +143,18 @@ fn free_dimensions(rank: usize, numbers: &DotDimensionNumbers) -> Vec<usize> {
 struct Bytes {
     array: InstructionId,
     zero: i64,
+    /// Reshapes and transposes that follow, last one first.
+    moves: Vec<InstructionId>,
 }
 
 impl Bytes {
-    /// Reads `convert(x)`, `convert(x) - zero`, or `convert(x) + number`.
-    fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
+    /// Reads `convert(x)`, `convert(x) - zero`, or `convert(x) + number`, possibly moved.
+    fn of(computation: &Computation, mut id: InstructionId) -> Option<Self> {
+        let mut moves = Vec::new();
+        while let Op::Reshape {} | Op::Transpose { .. } = computation[id].op() {
+            moves.push(id);
+            id = computation[id].operands()[0];
+        }
         let instruction = &computation[id];
         let number = |k: usize| splat(computation, instruction.operands()[k]);
         let bytes = |k: usize| widened(computation, instruction.operands()[k]);
@@ -157,7 +165,18 @@ impl Bytes {
             Op::Add {} => (bytes(0), number(1).map(|n| -n)),
             _ => return None,
         };
-        Some(Self { array: array?, zero: zero? })
+        Some(Self { array: array?, zero: zero?, moves })
+    }
+
+    /// Moves the bytes in place of the numbers.
+    fn moved(mut self, computation: &mut Computation) -> Self {
+        let element_type = computation[self.array].shape().expect_array().element_type;
+        for id in std::mem::take(&mut self.moves).into_iter().rev() {
+            let shape = computation[id].shape().expect_array().with_element_type(element_type);
+            let (op, metadata) = (computation[id].op().clone(), computation[id].metadata().clone());
+            self.array = computation.add("", op, shape.into(), &[self.array], metadata);
+        }
+        self
     }
 }
 
@@ -183,16 +202,26 @@ fn splat(computation: &Computation, id: InstructionId) -> Option<i64> {
     is_one.then(|| literal.scalar_at(0).as_i64())?
 }
 
-/// The values of constant weights that fit `s8`, possibly converted or reshaped.
+/// The values of constant weights that fit `s8`, possibly converted, reshaped, or transposed.
 fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
-    let source = match computation[id].op() {
-        Op::Convert {} => computation[id].operands()[0],
-        _ => id,
-    };
-    let Op::Constant { literal } = computation[source].op() else { return None };
-    let is_integer = literal.array_shape().element_type.is_integer();
-    let is_small = |scalar: Scalar| scalar.as_i64().is_some_and(|value| fits(PrimitiveType::S8, value));
-    (is_integer && literal.scalars().all(is_small)).then(|| literal.clone())
+    let source = || weights(computation, computation[id].operands()[0]);
+    match computation[id].op() {
+        Op::Convert {} if is_wide_integer(computation[id].shape().as_array()?.element_type) => source(),
+        Op::Reshape {} => source()?.reshape(&computation[id].shape().as_array()?.sizes()),
+        Op::Transpose { dimensions } => Some(source()?.transpose(dimensions)),
+        Op::Constant { literal } => {
+            let is_integer = literal.array_shape().element_type.is_integer();
+            let is_small =
+                |scalar: Scalar| scalar.as_i64().is_some_and(|value| fits(PrimitiveType::S8, value));
+            (is_integer && literal.scalars().all(is_small)).then(|| literal.clone())
+        }
+        _ => None,
+    }
+}
+
+/// True for types into which bytes convert without a change.
+fn is_wide_integer(element_type: PrimitiveType) -> bool {
+    matches!(element_type, PrimitiveType::S16 | PrimitiveType::S32 | PrimitiveType::S64)
 }
 
 fn fits(element_type: PrimitiveType, value: i64) -> bool {
