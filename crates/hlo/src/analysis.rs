@@ -4,6 +4,7 @@
 //! for every input, and a bound is never exceeded. Anything that cannot be guaranteed is `None`.
 //! Costs are estimates.
 
+mod channel_constant;
 mod condition;
 mod cost;
 mod executions;
@@ -15,6 +16,7 @@ mod trip_count;
 #[cfg(test)]
 mod tests;
 
+pub use channel_constant::ChannelConstant;
 pub use cost::Cost;
 pub use executions::{executions, loop_iterations};
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};

@@ -32,6 +32,7 @@
 //!   XLA's binary messages.
 //! - [`analysis`] answers questions without running the program: ranges of integers, trip counts of
 //!   loops, costs. A range or a trip count is a guarantee; a cost is an estimate.
+//! - [`quantization`] builds and reads the two forms of quantized arrays.
 //! - The fusion contract ([`FusionKind`] and the predicates beside it) states what the passes that
 //!   build fusions and the plan that compiles them agree on.
 
@@ -51,6 +52,7 @@ pub mod interface;
 mod module;
 mod opcode;
 pub mod proto;
+pub mod quantization;
 pub mod text;
 mod verify;
 mod xla_types;

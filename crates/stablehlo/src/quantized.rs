@@ -6,9 +6,10 @@
 
 use crate::types::quantization;
 use crate::walk::Context;
-use hlo::{InstructionId, Op};
+use hlo::InstructionId;
+use hlo::analysis::ChannelConstant;
+use hlo::quantization::integer_range;
 use mlir::{Quantization, ValueId};
-use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
 /// Operations that take the integers unchanged.
@@ -57,31 +58,17 @@ pub(crate) fn computes(context: &Context<'_, '_>) -> bool {
         && !MOVES.contains(&operation.name.as_str())
 }
 
-/// Broadcasts a scalar, or one number for each index of the quantized dimension, to a shape.
-fn spread(
-    context: &mut Context<'_, '_>,
-    quantization: &Quantization,
-    shape: &ArrayShape,
-    numbers: Vec<f64>,
-) -> Result<InstructionId> {
-    let element_type = shape.element_type;
-    let scalars = numbers.into_iter().map(Scalar::Float);
-    let (sizes, dimensions) = match quantization.dimension {
-        None => (Vec::new(), Vec::new()),
-        Some(dimension) if dimension < shape.rank() => (vec![shape.size(dimension)], vec![dimension]),
-        Some(dimension) => {
-            return Err(Error::invalid(format!(
-                "the quantized dimension {dimension} is out of range for {shape}"
-            )));
-        }
-    };
-    let array = ArrayShape::new(element_type, &sizes);
-    if array.element_count() != scalars.len() as i64 {
-        return Err(Error::invalid(format!("{} scales do not match {shape}", scalars.len())));
+/// Returns the meaning of stored integers.
+fn meaning(from: &Quantization) -> hlo::quantization::Quantization {
+    let range = from.storage_range.map(|(least, most)| [least, most]);
+    let constant = |values| ChannelConstant { dimension: from.dimension, values };
+    hlo::quantization::Quantization {
+        storage: from.storage,
+        range: range.unwrap_or_else(|| integer_range(from.storage)),
+        expressed: from.expressed,
+        scale: constant(from.scales.clone()),
+        zero_point: constant(from.zero_points.iter().map(|&point| point as f64).collect()),
     }
-    let literal = Literal::from_scalars(array, scalars);
-    let constant = context.op(Op::Constant { literal }, &[])?;
-    context.op_with_shape(Op::Broadcast { dimensions }, &[constant], Shape::Array(shape.clone()))
 }
 
 /// `(stored - zero point) * scale`.
@@ -90,13 +77,9 @@ pub(crate) fn dequantize(
     stored: InstructionId,
     quantization: &Quantization,
 ) -> Result<InstructionId> {
-    let shape = context.array(stored)?.with_element_type(quantization.expressed);
-    let real = context.op_with_shape(Op::Convert {}, &[stored], Shape::Array(shape.clone()))?;
-    let zero_points = quantization.zero_points.iter().map(|&point| point as f64).collect();
-    let zero_points = spread(context, quantization, &shape, zero_points)?;
-    let scales = spread(context, quantization, &shape, quantization.scales.clone())?;
-    let centered = context.op(Op::Subtract {}, &[real, zero_points])?;
-    context.op(Op::Multiply {}, &[centered, scales])
+    let shape = context.array(stored)?;
+    let add = &mut |op, shape, operands: &[_]| context.op_with_shape(op, operands, shape);
+    meaning(quantization).dequantize(stored, &shape, add)
 }
 
 /// `real / scale`, rounded to even, plus the zero point, clamped to the storage range.
@@ -112,29 +95,8 @@ pub(crate) fn quantize(
             quantization.expressed
         )));
     }
-    let scales = spread(context, quantization, &shape, quantization.scales.clone())?;
-    let scaled = context.op(Op::Divide {}, &[real, scales])?;
-    let rounded = context.op(Op::RoundNearestEven {}, &[scaled])?;
-    let zero_points = quantization.zero_points.iter().map(|&point| point as f64).collect();
-    let zero_points = spread(context, quantization, &shape, zero_points)?;
-    let shifted = context.op(Op::Add {}, &[rounded, zero_points])?;
-    let width = quantization.storage.bit_width().min(63);
-    let (least, most) = quantization.storage_range.unwrap_or(if quantization.storage.is_signed_integer() {
-        (-(1 << (width - 1)), (1 << (width - 1)) - 1)
-    } else {
-        (0, (1 << width) - 1)
-    });
-    let limits = [least, most].map(|limit| Scalar::Float(limit as f64));
-    let mut operands = Vec::new();
-    for limit in limits {
-        let literal = Literal::from_scalars(ArrayShape::new(shape.element_type, &[]), [limit]);
-        let constant = context.op(Op::Constant { literal }, &[])?;
-        operands.push(context.spread(constant, &shape)?);
-    }
-    operands.insert(1, shifted);
-    let clamped = context.op(Op::Clamp {}, &operands)?;
-    let stored = shape.with_element_type(quantization.storage);
-    context.op_with_shape(Op::Convert {}, &[clamped], Shape::Array(stored))
+    let add = &mut |op, shape, operands: &[_]| context.op_with_shape(op, operands, shape);
+    meaning(quantization).quantize(real, &shape, add)
 }
 
 /// Quantizes the results of an operation whose types are quantized.

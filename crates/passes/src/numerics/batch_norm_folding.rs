@@ -4,6 +4,7 @@
 //! one addition.
 
 use crate::pass::{Changed, Pass};
+use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -65,36 +66,17 @@ fn remove_unused(computation: &mut Computation, id: InstructionId) {
     }
 }
 
-/// A number for each index of one dimension, or one number for all.
-#[derive(Clone, Debug)]
-struct ChannelConstant {
-    dimension: Option<usize>,
-    values: Vec<f64>,
-}
-
-impl ChannelConstant {
-    /// Combines the numbers of two constants, rounded to the type; `None` if they lie along
-    /// different dimensions or if a number is not finite.
-    fn combine(
-        &self,
-        other: &Self,
-        element_type: PrimitiveType,
-        f: impl Fn(f64, f64) -> f64,
-    ) -> Option<Self> {
-        let dimension = self.dimension.or(other.dimension);
-        if other.dimension.is_some_and(|d| dimension != Some(d)) {
-            return None;
-        }
-        let count = self.values.len().max(other.values.len());
-        let value_at = |values: &[f64], k: usize| if values.len() == 1 { values[0] } else { values[k] };
-        let combined = (0..count)
-            .map(|k| rounded(element_type, f(value_at(&self.values, k), value_at(&other.values, k))));
-        Some(Self { dimension, values: combined.collect::<Option<_>>()? })
-    }
-
-    fn negated(&self) -> Self {
-        Self { dimension: self.dimension, values: self.values.iter().map(|v| -v).collect() }
-    }
+/// Combines the numbers of two constants, rounded to the type; `None` if they lie along different
+/// dimensions or if a number is not finite.
+fn combine(
+    a: &ChannelConstant,
+    b: &ChannelConstant,
+    element_type: PrimitiveType,
+    f: impl Fn(f64, f64) -> f64,
+) -> Option<ChannelConstant> {
+    let combined = a.combine(b, f)?;
+    let values = combined.values.into_iter().map(|value| rounded(element_type, value));
+    Some(ChannelConstant { dimension: combined.dimension, values: values.collect::<Option<_>>()? })
 }
 
 /// The nearest number of the type, if it is finite.
@@ -120,18 +102,18 @@ fn fold(computation: &mut Computation, root: InstructionId) -> Option<Instructio
             let (inner, offset) = offset_contraction(computation, x)?;
             // Folds the offset only if the scale disappears, so that nothing is computed twice.
             let scaled = scaled(computation, inner, &constant)?;
-            let offset = offset.combine(&constant, element_type, |a, c| a * c)?;
+            let offset = combine(&offset, &constant, element_type, |a, c| a * c)?;
             Some(with_offset(computation, root, scaled, &offset))
         }
         Op::Add {} => {
             let (inner, offset) = offset_contraction(computation, x)?;
-            let offset = offset.combine(&constant, element_type, |a, c| a + c)?;
+            let offset = combine(&offset, &constant, element_type, |a, c| a + c)?;
             Some(with_offset(computation, root, inner, &offset))
         }
         Op::Subtract {} => {
             let leads_to_rewrite =
                 contraction(computation, x) || offset_contraction(computation, x).is_some();
-            leads_to_rewrite.then(|| with_offset(computation, root, x, &constant.negated()))
+            leads_to_rewrite.then(|| with_offset(computation, root, x, &constant.map(|value| -value)))
         }
         _ => None,
     }
@@ -145,30 +127,11 @@ fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(Inst
         return None;
     }
     let &[lhs, rhs] = computation[id].operands() else { return None };
-    if let Some(constant) = channel_constant(computation, rhs) {
+    if let Some(constant) = ChannelConstant::of(computation, rhs) {
         return Some((lhs, constant));
     }
     let is_subtract = matches!(op, Op::Subtract {});
-    Some((rhs, channel_constant(computation, lhs).filter(|_| !is_subtract)?))
-}
-
-/// The constant that an operand represents: a broadcast scalar or vector, or an array with one
-/// dimension of size other than 1.
-fn channel_constant(computation: &Computation, id: InstructionId) -> Option<ChannelConstant> {
-    let (source, dimensions) = match computation[id].op() {
-        Op::Broadcast { dimensions } => (computation[id].operands()[0], dimensions.clone()),
-        _ => (id, (0..computation[id].shape().as_array()?.rank()).collect()),
-    };
-    let Op::Constant { literal } = computation[source].op() else { return None };
-    let Literal::Array { shape, .. } = literal else { return None };
-    let wide: Vec<usize> = (0..shape.rank()).filter(|&d| shape.size(d) != 1).collect();
-    let dimension = match wide.as_slice() {
-        [] => None,
-        &[d] => Some(dimensions[d]),
-        _ => return None,
-    };
-    let values: Option<Vec<f64>> = literal.scalars().map(Scalar::as_f64).collect();
-    Some(ChannelConstant { dimension, values: values.filter(|v| !v.is_empty())? })
+    Some((rhs, ChannelConstant::of(computation, lhs).filter(|_| !is_subtract)?))
 }
 
 /// The contraction and the constant of a sum of both with one user.
