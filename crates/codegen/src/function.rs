@@ -3,11 +3,11 @@
 
 mod access_report;
 mod addresses;
-mod byte_products;
 mod device;
 mod expression;
 mod external;
 mod float_parts;
+mod group_products;
 mod memory;
 mod parallel;
 

@@ -6,5 +6,5 @@ pub(crate) mod chain;
 pub(crate) mod convolution;
 pub(crate) mod destination;
 pub(crate) mod dot;
-pub(crate) mod quads;
+pub(crate) mod grouping;
 pub(crate) mod tile;

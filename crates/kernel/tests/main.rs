@@ -4,7 +4,6 @@
 //! All tests form one binary, so that the shared code is compiled and linked once.
 
 mod attention;
-mod byte_products;
 mod candidates;
 mod convolution_chains;
 mod convolutions;
@@ -18,6 +17,7 @@ mod device_sorts;
 mod elementwise;
 mod ffts;
 mod functions;
+mod group_products;
 mod harness;
 mod indexing;
 mod loops;

@@ -44,7 +44,8 @@ fn assembly(text: &str, target: &Target) -> String {
 /// The text of a constant array of ones.
 fn ones(element_type: PrimitiveType, sizes: &[i64]) -> String {
     let shape = ArrayShape::new(element_type, sizes);
-    let one = vec![Scalar::Signed(1); shape.element_count() as usize];
+    let one = if element_type.is_integer() { Scalar::Signed(1) } else { Scalar::Float(1.0) };
+    let one = vec![one; shape.element_count() as usize];
     let text = hlo::text::literal_to_text(&Literal::from_scalars(shape.clone(), one));
     let (_, values) = text.split_once(' ').expect("a type and values");
     format!("{shape} constant({values})")
@@ -261,8 +262,20 @@ fn tiles_of_transposed_operands_stay_in_registers() {
     }));
 }
 
-/// Triple, processor, features, and the instruction that sums products of bytes.
-const BYTE_TARGETS: [(&str, &str, &str, &str); 8] = [
+/// Triple, processor, features, and the instruction that sums products of groups.
+type Instruction = (&'static str, &'static str, &'static str, &'static str);
+
+const FLOAT_TARGETS: [Instruction; 7] = [
+    ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vdpbf16ps"),
+    ("x86_64-unknown-linux-gnu", "znver4", "", "vdpbf16ps"),
+    ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vfmadd"),
+    ("x86_64-unknown-linux-gnu", "haswell", "", "vfmadd"),
+    ("x86_64-unknown-linux-gnu", "", "", "mulps"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "fmla"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "bfdot"),
+];
+
+const BYTE_TARGETS: [Instruction; 8] = [
     ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "znver4", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "alderlake", "", "vpdpbusd"),
@@ -273,15 +286,16 @@ const BYTE_TARGETS: [(&str, &str, &str, &str); 8] = [
     ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "sdot"),
 ];
 
-/// Lists the defects in the inner loops of a product of bytes.
-fn byte_findings(name: &str, text: &str) -> Vec<String> {
+/// Lists the defects in the inner loops of a product of groups.
+fn group_findings(name: &str, text: &str, targets: &[Instruction]) -> Vec<String> {
     let mut found = Vec::new();
-    for (triple, cpu, features, instruction) in BYTE_TARGETS {
+    for &(triple, cpu, features, instruction) in targets {
         let target = Target::new(triple, cpu, features).expect("a triple");
         let assembly = assembly(text, &target);
         let products = |inner: &InnerLoop<'_>| {
-            inner
-                .count(|line| line.trim_start_matches("{vex}").split_whitespace().next() == Some(instruction))
+            let name =
+                |line: &str| line.trim_start_matches("{vex}").split_whitespace().next().map(str::to_owned);
+            inner.count(|line| name(line).is_some_and(|name| name.starts_with(instruction)))
         };
         let loops = inner_loops(&assembly);
         let hot: Vec<_> = loops.iter().filter(|inner| products(inner) >= 4).collect();
@@ -299,21 +313,29 @@ fn byte_findings(name: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// The types of the factors and of the sums, and where the products are one instruction.
+const GROUPS: [(PrimitiveType, PrimitiveType, &[Instruction]); 2] = [
+    (PrimitiveType::S8, PrimitiveType::S32, &BYTE_TARGETS),
+    (PrimitiveType::Bf16, PrimitiveType::F32, &FLOAT_TARGETS),
+];
+
 #[test]
-fn tiles_of_bytes_stay_in_registers() {
+fn tiles_of_groups_stay_in_registers() {
     let shapes = [(128, 768, 768), (9, 48, 64), (1, 1000, 256), (100, 16, 64)];
-    check(shapes.map(|(m, n, k)| {
-        let text = format!(
-            "HloModule dots\n\nENTRY main {{\n  x = s8[{m},{k}] parameter(0)\n  \
-             w = {}\n  ROOT d = s32[{m},{n}] dot(x, w), {PLAIN}\n}}\n",
-            ones(PrimitiveType::S8, &[k, n])
-        );
-        byte_findings(&format!("dot {m}x{n}x{k} of bytes"), &text)
+    check(GROUPS.into_iter().flat_map(|(factors, sums, targets)| {
+        shapes.map(|(m, n, k)| {
+            let text = format!(
+                "HloModule dots\n\nENTRY main {{\n  x = {factors}[{m},{k}] parameter(0)\n  \
+                 w = {}\n  ROOT d = {sums}[{m},{n}] dot(x, w), {PLAIN}\n}}\n",
+                ones(factors, &[k, n])
+            );
+            group_findings(&format!("dot {m}x{n}x{k} of {factors}"), &text, targets)
+        })
     }));
 }
 
 #[test]
-fn tiles_of_convolutions_of_bytes_stay_in_registers() {
+fn tiles_of_convolutions_of_groups_stay_in_registers() {
     let cases = [
         (56, 64, 3, 64),
         (14, 96, 1, 576),
@@ -322,16 +344,17 @@ fn tiles_of_convolutions_of_bytes_stay_in_registers() {
         (7, 256, 1, 16),
         (12, 23, 3, 64),
     ];
-    check(cases.map(|(pixels, inputs, taps, outputs)| {
+    check(GROUPS.into_iter().flat_map(|(factors, sums, targets)| {
+        cases.map(|(pixels, inputs, taps, outputs)| {
         let pad = taps / 2;
         let text = format!(
-            "HloModule convolutions\n\nENTRY main {{\n  x = s8[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
-             w = {}\n  ROOT c = s32[1,{pixels},{pixels},{outputs}] convolution(x, w), \
+            "HloModule convolutions\n\nENTRY main {{\n  x = {factors}[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
+             w = {}\n  ROOT c = {sums}[1,{pixels},{pixels},{outputs}] convolution(x, w), \
              window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
-            ones(PrimitiveType::S8, &[taps, taps, inputs, outputs])
+            ones(factors, &[taps, taps, inputs, outputs])
         );
-        byte_findings(&format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of bytes"), &text)
-    }));
+        group_findings(&format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}"), &text, targets)
+    })}));
 }
 
 #[test]

@@ -210,9 +210,9 @@ impl FunctionBuilder {
         self.value(self.ty(a), Expression::MultiplyAdd(a, b, c))
     }
 
-    /// `c` plus four products of bytes per lane. See [`Expression::BytesMultiplyAdd`].
-    pub fn bytes_multiply_add(&mut self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
-        self.value(self.ty(c), Expression::BytesMultiplyAdd { is_signed, a, b, c })
+    /// `c` plus the products of a group of factors per lane. See [`Expression::GroupMultiplyAdd`].
+    pub fn group_multiply_add(&mut self, kind: GroupKind, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        self.value(self.ty(c), Expression::GroupMultiplyAdd { kind, a, b, c })
     }
 
     /// `A * B + C` of matrices that a warp holds together. See [`MatrixKind`].

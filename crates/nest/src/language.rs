@@ -235,6 +235,30 @@ pub enum Constant {
     FloatBits(u64),
 }
 
+/// Factors that share a 32-bit lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupKind {
+    /// Four signed bytes times four signed bytes. Sums wrap around.
+    SignedBytes,
+    /// Four unsigned bytes times four signed bytes. Sums wrap around.
+    UnsignedBytes,
+    /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
+    /// implementation may treat subnormal numbers as zero, and round once per lane.
+    Bf16,
+    /// Two `f16` times two `f16`, the upper ones first. Each sum is rounded to nearest even.
+    F16,
+}
+
+impl GroupKind {
+    /// Returns the type of the sums.
+    pub const fn sum(self) -> ScalarType {
+        match self {
+            Self::SignedBytes | Self::UnsignedBytes => ScalarType::I32,
+            Self::Bf16 | Self::F16 => ScalarType::F32,
+        }
+    }
+}
+
 /// The definition of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expression {
@@ -246,11 +270,11 @@ pub enum Expression {
     Binary(BinaryOp, ValueId, ValueId),
     /// `a * b + c` for floats, fused or rounded twice, whichever is faster on the target.
     MultiplyAdd(ValueId, ValueId, ValueId),
-    /// `c` plus four products of bytes per lane: the bytes of a lane of `a` times those of the same
-    /// lane of `b`, which are signed. All are vectors of `i32`, and sums wrap around.
-    BytesMultiplyAdd {
-        /// True if the bytes of `a` are signed.
-        is_signed: bool,
+    /// `c` plus the products of a group of factors per lane: those of a lane of `a` times those of
+    /// the same lane of `b`. `a` and `b` are vectors of `i32`.
+    GroupMultiplyAdd {
+        /// The types of the factors.
+        kind: GroupKind,
         /// The first factors.
         a: ValueId,
         /// The second factors.

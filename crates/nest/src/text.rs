@@ -18,7 +18,7 @@ mod print;
 pub use parse::parse;
 pub(crate) use print::StatementHead;
 
-use crate::language::{BinaryOp, ConvertOp, MatrixKind, Predicate, ScalarType, UnaryOp};
+use crate::language::{BinaryOp, ConvertOp, GroupKind, MatrixKind, Predicate, ScalarType, UnaryOp};
 
 /// Names of a family of operations.
 macro_rules! names {
@@ -60,6 +60,13 @@ names!(BINARY: BinaryOp {
     "shift_left" = ShiftLeft,
     "shift_right_logical" = ShiftRightLogical,
     "shift_right_arithmetic" = ShiftRightArithmetic,
+});
+
+names!(GROUPS: GroupKind {
+    "signed_bytes" = SignedBytes,
+    "unsigned_bytes" = UnsignedBytes,
+    "bf16" = Bf16,
+    "f16" = F16,
 });
 
 names!(MATRICES: MatrixKind {

@@ -133,7 +133,7 @@ impl Expression {
             | Self::Shuffle(a, b, _)
             | Self::Offset { pointer: a, index: b, .. } => vec![*a, *b],
             Self::MultiplyAdd(a, b, c)
-            | Self::BytesMultiplyAdd { a, b, c, .. }
+            | Self::GroupMultiplyAdd { a, b, c, .. }
             | Self::MatrixMultiplyAdd { a, b, c, .. }
             | Self::Select(a, b, c) => vec![*a, *b, *c],
             Self::Load { pointer, mask, .. } => std::iter::once(*pointer).chain(*mask).collect(),

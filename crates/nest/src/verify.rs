@@ -361,9 +361,10 @@ impl<'p> Verifier<'p> {
                 require(ty.scalar.is_float(), || format!("multiply-add does not take {ty}"))?;
                 self.alike(&[*a, *b, *c], &[ty; 3], "multiply-add")
             }
-            Expression::BytesMultiplyAdd { a, b, c, .. } => {
-                require(ty.scalar == ScalarType::I32, || format!("a sum of products of bytes is not {ty}"))?;
-                self.alike(&[*a, *b, *c], &[ty; 3], "a sum of products of bytes")
+            Expression::GroupMultiplyAdd { kind, a, b, c } => {
+                require(ty.scalar == kind.sum(), || format!("a sum of products of {kind:?} is not {ty}"))?;
+                let factors = ty.with_scalar(ScalarType::I32);
+                self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }
             Expression::MatrixMultiplyAdd { kind, a, b, c } => {
                 let Linkage::Kernel { threads } = self.function.linkage else {

@@ -71,8 +71,11 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v3: ptr = constant 0
   v4: i64 = cycle_counter
   v5: i32x4 = iota
-  v6: i32x4 = signed_bytes_multiply_add v5, v5, v5
-  v7: i32x4 = unsigned_bytes_multiply_add v6, v5, v6
+  v6: i32x4 = group_multiply_add signed_bytes v5, v5, v5
+  v7: i32x4 = group_multiply_add unsigned_bytes v6, v5, v6
+  v8: f32x4 = constant 1.0
+  v9: f32x4 = group_multiply_add bf16 v6, v5, v8
+  v10: f32x4 = group_multiply_add f16 v6, v5, v9
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }
@@ -143,7 +146,11 @@ fn breaches_are_found() {
         ("v4: f32x4 = not v2", "Not does not take f32x4"),
         ("v4: i64 = sqrt v1", "Sqrt does not take i64"),
         ("v4: i64 = multiply_add v1, v1, v1", "multiply-add does not take i64"),
-        ("v4: i64 = signed_bytes_multiply_add v1, v1, v1", "a sum of products of bytes is not i64"),
+        (
+            "v4: i64 = group_multiply_add signed_bytes v1, v1, v1",
+            "a sum of products of SignedBytes is not i64",
+        ),
+        ("v4: f32x4 = group_multiply_add bf16 v2, v2, v2", "v2 is f32x4, expected i32x4"),
         ("v4: bool = compare less v2, v2", "the result is boolx4, but the value has type bool"),
         ("v4: boolx4 = compare below v2, v2", "Below does not take f32x4"),
         ("v4: f32x4 = select v1, v2, v2", "a condition of type i64 cannot select f32x4"),

@@ -6,9 +6,9 @@ pub(crate) mod convolution;
 pub(crate) mod dot;
 pub(crate) mod epilogue;
 pub(crate) mod extents;
+pub(crate) mod grouping;
 pub(crate) mod operands;
 pub(crate) mod panels;
-pub(crate) mod quads;
 pub(crate) mod tile;
 
 use crate::candidate::Candidate;

@@ -68,8 +68,8 @@ pub use contraction::convolution::{
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
+pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping};
 pub use contraction::panels::PanelLayout;
-pub use contraction::quads::{QUAD, Quads};
 pub use contraction::tile::{Tile, most_together};
 pub use device::movement::{CopyPlan, MAX_CONCATENATED, UpdatePlan};
 pub use device::outputs::{ColumnsPlan, OutputsPlan};

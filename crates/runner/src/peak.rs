@@ -4,7 +4,9 @@
 use codegen::{CodegenOptions, Constants};
 use hlo::Interface;
 use jit::{AlignedBytes, Executable, Memory};
-use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
+use nest::{
+    FunctionBuilder, GroupKind, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId,
+};
 use shape::{ArrayShape, PrimitiveType};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -75,10 +77,23 @@ impl Probe {
     /// Creates a probe of products of bytes in registers, four in each 32-bit lane. Its rate is in
     /// operations per second, two per product.
     pub fn bytes(target: &Target) -> Result<Self> {
+        let is_signed = target.byte_products.is_some_and(|products| products.takes(true));
+        Self::groups(target, if is_signed { GroupKind::SignedBytes } else { GroupKind::UnsignedBytes }, 4)
+    }
+
+    /// Creates a probe of products of `bf16` in registers, two in each 32-bit lane. Its rate is in
+    /// operations per second, two per product.
+    pub fn bf16(target: &Target) -> Result<Self> {
+        Self::groups(target, GroupKind::Bf16, 2)
+    }
+
+    /// Creates a probe of products of groups of `size` factors.
+    fn groups(target: &Target, kind: GroupKind, size: i64) -> Result<Self> {
         let lanes = target.lanes(4);
         let chains = (target.vector_registers.saturating_sub(6)).clamp(8, 24);
-        let code = load(&byte_products(target, lanes, chains)?, target, lanes.into())?;
-        Ok(Self { code, units_per_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 8) as f64 })
+        let code = load(&group_products(kind, lanes, chains)?, target, lanes.into())?;
+        let products = ITERATIONS * i64::from(lanes) * i64::from(chains) * size;
+        Ok(Self { code, units_per_call: (products * 2) as f64 })
     }
 
     /// Creates a probe that reads `bytes` bytes (at least a few kilobytes) repeatedly in each
@@ -122,16 +137,16 @@ fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
     })
 }
 
-/// Builds a function that repeatedly adds products of bytes to `chains` vectors.
-fn byte_products(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
-    let ty = Type::vector(ScalarType::I32, lanes);
-    let is_signed = target.byte_products.is_some_and(|products| products.takes(true));
+/// Builds a function that repeatedly adds products of groups to `chains` vectors.
+fn group_products(kind: GroupKind, lanes: u32, chains: u32) -> Result<Program> {
+    let ty = Type::vector(kind.sum(), lanes);
     entry(|b, argument, result| {
         let (begin, end) = (b.index(0), b.index(ITERATIONS));
         let x = b.load(ty, argument, 4);
         let initial = vec![x; chains as usize];
+        let x = b.bitcast(x, ty.with_scalar(ScalarType::I32));
         let sums = b.for_carrying(begin, end, 1, &initial, |b, _, sums| {
-            Ok(sums.iter().map(|&sum| b.bytes_multiply_add(is_signed, x, x, sum)).collect())
+            Ok(sums.iter().map(|&sum| b.group_multiply_add(kind, x, x, sum)).collect())
         })?;
         store_sum(b, &sums, result);
         Ok(())

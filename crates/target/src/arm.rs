@@ -22,7 +22,13 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
         16 if target.has("dotprod", has_dot_products(&target.cpu)) => Some(ByteProducts::Signed),
         _ => None,
     };
+    target.has_bf16_products = target.vector_bytes == 16 && target.has("bf16", has_bf16(&target.cpu));
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
+}
+
+/// True for processors with products of `bf16`.
+fn has_bf16(cpu: &str) -> bool {
+    has_i8mm(cpu) && cpu != "ampere1"
 }
 
 /// True for processors that multiply signed by unsigned bytes.

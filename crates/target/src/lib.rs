@@ -71,6 +71,8 @@ pub struct Target {
     pub has_popcnt: bool,
     /// Instructions that sum products of bytes; `None` if there are none worth using.
     pub byte_products: Option<ByteProducts>,
+    /// True if an instruction adds two products of `bf16` to each 32-bit lane.
+    pub has_bf16_products: bool,
     /// Size in bytes of a core's first-level data cache.
     pub l1_bytes: u64,
     /// Size in bytes of a core's second-level cache.
@@ -98,6 +100,7 @@ impl Target {
             has_f16_conversion: false,
             has_popcnt: false,
             byte_products: None,
+            has_bf16_products: false,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,
             gpu: None,

@@ -104,6 +104,8 @@ pub(crate) fn describe(target: &mut Target) {
         (false, false, true) => None,
         _ => Some(ByteProducts::Widened),
     };
+    target.has_bf16_products =
+        avx512 && has_wide_bytes && target.has("avx512bf16", has_avx512_bf16(&target.cpu));
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu, level);
 }
 
@@ -111,6 +113,21 @@ pub(crate) fn describe(target: &mut Target) {
 fn has_avx512_vnni(cpu: &str) -> bool {
     let is_older = matches!(cpu, "x86-64-v4" | "skylake-avx512" | "skx" | "cannonlake");
     level_of_cpu(cpu) >= Level::V4 && !is_older
+}
+
+/// True for processors with products of `bf16`.
+fn has_avx512_bf16(cpu: &str) -> bool {
+    matches!(
+        cpu,
+        "cooperlake"
+            | "sapphirerapids"
+            | "emeraldrapids"
+            | "graniterapids"
+            | "graniterapids-d"
+            | "diamondrapids"
+            | "znver4"
+            | "znver5"
+    )
 }
 
 /// True for processors without AVX-512 that have the 256-bit form of VNNI.
@@ -186,6 +203,22 @@ mod tests {
         ];
         for (cpu, features, expected) in table {
             assert_eq!(x86(cpu, features).byte_products, expected, "{cpu} {features}");
+        }
+    }
+
+    #[test]
+    fn products_of_bf16_need_long_vectors() {
+        let table = [
+            ("znver4", "", true),
+            ("cooperlake", "", true),
+            ("icelake-server", "", false),
+            ("x86-64-v4", "+avx512bf16", true),
+            ("znver4", "-avx512bf16", false),
+            ("znver4", "-avx512f", false),
+            ("x86-64-v3", "", false),
+        ];
+        for (cpu, features, expected) in table {
+            assert_eq!(x86(cpu, features).has_bf16_products, expected, "{cpu} {features}");
         }
     }
 

@@ -34,9 +34,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 let name = if self.module.target.gpu.is_some() { "llvm.fma" } else { "llvm.fmuladd" };
                 self.call(name, &[self.ty(id)], &operands)
             }
-            Expression::BytesMultiplyAdd { is_signed, a, b, c } => {
-                self.bytes_multiply_add(*is_signed, *a, *b, *c)
-            }
+            Expression::GroupMultiplyAdd { kind, a, b, c } => self.group_multiply_add(*kind, *a, *b, *c),
             Expression::MatrixMultiplyAdd { kind, a, b, c } => self.matrix_multiply_add(*kind, *a, *b, *c),
             Expression::Compare(predicate, a, b) => {
                 let scalar = self.source.values[*a].scalar;

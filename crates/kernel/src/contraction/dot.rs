@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use hlo::Op;
 use nest::ValueId;
-use plan::{DotLoops, DotPlan, Packing, PanelLayout, QUAD, TiledDot};
+use plan::{DotLoops, DotPlan, GROUP_BYTES, Packing, PanelLayout, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -159,8 +159,8 @@ impl Product {
     /// Returns the product of operands that are not packed at run time.
     fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
         let size = plan.accumulator.byte_size() as i64;
-        let (lhs_row, lhs_k) = match plan.quads {
-            Some(_) => (plan.dims.lhs_m_stride(), QUAD),
+        let (lhs_row, lhs_k) = match plan.grouping {
+            Some(_) => (plan.dims.lhs_m_stride() * plan.lhs_type.byte_size() as i64, GROUP_BYTES),
             None => (plan.dims.lhs_m_stride() * size, plan.dims.lhs_k_stride() * size),
         };
         let mut product = Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use support::{Error, Id, IdVec, Result};
 
-use super::{BINARY, CONVERSIONS, MATRICES, PREDICATES, SCALARS, UNARY, named};
+use super::{BINARY, CONVERSIONS, GROUPS, MATRICES, PREDICATES, SCALARS, UNARY, named};
 use crate::language::*;
 
 /// Maximum number of nested regions.
@@ -475,9 +475,12 @@ impl<'t> Reader<'t> {
                 let [a, b, c] = self.exactly()?;
                 Expression::MultiplyAdd(a, b, c)
             }
-            "signed_bytes_multiply_add" | "unsigned_bytes_multiply_add" => {
+            "group_multiply_add" => {
+                let word = self.word("a kind of groups")?;
+                let kind = named(GROUPS, word)
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is not a kind of groups")))?;
                 let [a, b, c] = self.exactly()?;
-                Expression::BytesMultiplyAdd { is_signed: operation.starts_with("signed"), a, b, c }
+                Expression::GroupMultiplyAdd { kind, a, b, c }
             }
             "matrix_multiply_add" => {
                 let word = self.word("a kind of matrices")?;

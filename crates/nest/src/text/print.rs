@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Result};
 
-use super::{BINARY, CONVERSIONS, MATRICES, PREDICATES, UNARY, name_of};
+use super::{BINARY, CONVERSIONS, GROUPS, MATRICES, PREDICATES, UNARY, name_of};
 use crate::language::*;
 
 impl Display for Program {
@@ -202,9 +202,8 @@ impl Printer<'_> {
             Expression::Unary(op, a) => write!(f, "{} {a}", name_of(UNARY, op)),
             Expression::Binary(op, a, b) => write!(f, "{} {a}, {b}", name_of(BINARY, op)),
             Expression::MultiplyAdd(a, b, c) => write!(f, "multiply_add {a}, {b}, {c}"),
-            Expression::BytesMultiplyAdd { is_signed, a, b, c } => {
-                let sign = if *is_signed { "signed" } else { "unsigned" };
-                write!(f, "{sign}_bytes_multiply_add {a}, {b}, {c}")
+            Expression::GroupMultiplyAdd { kind, a, b, c } => {
+                write!(f, "group_multiply_add {} {a}, {b}, {c}", name_of(GROUPS, kind))
             }
             Expression::MatrixMultiplyAdd { kind, a, b, c } => {
                 write!(f, "matrix_multiply_add {} {a}, {b}, {c}", name_of(MATRICES, kind))

@@ -31,7 +31,6 @@ pub use winograd_matrices::{GradientTransform, Transform};
 use super::Planner;
 use super::epilogue::check_epilogue;
 use super::operands::{constant_operand, is_read_once};
-use super::quads::Quads;
 use super::tile::accumulator;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
@@ -230,7 +229,14 @@ impl<'s, 'm> Stage<'s, 'm> {
         let is_cheap = |k: usize| is_cheap(self.operand(k).element_type, accumulator, target);
         let in_place = is_cheap(0) && is_cheap(1);
         let with_constant = is_cheap(0) && is_constant;
-        let allowed = candidates::allowed(candidate, planner.winograd);
+        let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
+        let grouping = dense::grouping(types, dims, target).filter(|_| is_constant);
+        let allowed = match planner.winograd {
+            // An instruction of several products saves as much as the small transform.
+            Winograd::Small if grouping.is_some_and(|grouping| !grouping.is_widened) => Winograd::Never,
+            winograd => winograd,
+        };
+        let allowed = candidates::allowed(candidate, allowed);
         None.or_else(|| {
             let choose = || winograd::choose(dims, accumulator, is_constant, allowed, target);
             let winograd = bands.is_none().then(choose).flatten();
@@ -241,9 +247,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
-            let quads = Quads::of(types, dense::run(dims), dims.outputs, target).filter(|_| is_constant);
-            let dense = dense::choose(dims, accumulator, is_constant, quads, bands, candidate, target);
+            let dense = dense::choose(dims, accumulator, is_constant, grouping, bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| self.result().element_count() > 0)
@@ -325,8 +329,8 @@ impl std::fmt::Display for ConvolutionPlan {
             write!(f, ", {groups} groups")?;
         }
         write!(f, ", {} taps, {inputs} to {outputs} features in {}", self.dims.taps(), self.accumulator)?;
-        if matches!(&self.kind, ConvolutionKind::Dense(dense) if dense.quads.is_some()) {
-            write!(f, ", four bytes at once")?;
+        if let ConvolutionKind::Dense(DensePlan { grouping: Some(grouping), .. }) = &self.kind {
+            write!(f, ", {grouping}")?;
         }
         if let Some(tiling) = self.kind.tiling() {
             let sizes = tiling.sizes.iter().map(|s| s.pixels.to_string()).collect::<Vec<_>>();

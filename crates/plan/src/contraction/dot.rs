@@ -18,9 +18,9 @@ pub(crate) use candidates::{candidate, candidates};
 use super::Planner;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
+use super::grouping::Grouping;
 use super::operands::{constant_operand, is_read_once};
 use super::panels::PanelLayout;
-use super::quads::Quads;
 use super::tile::{self, Tile, accumulator};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
@@ -47,8 +47,8 @@ pub struct DotPlan {
     pub lhs_type: PrimitiveType,
     /// The type of the right operand in memory.
     pub rhs_type: PrimitiveType,
-    /// Groups of bytes that take the place of single summands in [`Self::shape`] and in the panels.
-    pub quads: Option<Quads>,
+    /// Groups that take the place of single summands in [`Self::shape`] and in the panels.
+    pub grouping: Option<Grouping>,
     /// Index of the fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// Index of the fusion's operand that is the right one.
@@ -211,7 +211,7 @@ struct Dot<'m> {
     accumulator: PrimitiveType,
     lhs_type: PrimitiveType,
     rhs_type: PrimitiveType,
-    quads: Option<Quads>,
+    grouping: Option<Grouping>,
     lhs_operand: usize,
     rhs_operand: usize,
     /// True if the right operand is a constant that nothing else reads.
@@ -250,7 +250,7 @@ pub(crate) fn plan(
     planner: Planner<'_>,
 ) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
-    let dot = Dot::of(fusion, id)?.in_quads(target);
+    let dot = Dot::of(fusion, id)?.in_groups(target);
     let (lhs_operand, rhs_operand, constant) = (dot.lhs_operand, dot.rhs_operand, dot.rhs_values);
     let loops = dot.loops(target);
     let other = planner.candidate.and_then(|candidate| candidates::loops(&dot, &loops, candidate, target));
@@ -260,10 +260,9 @@ pub(crate) fn plan(
     let mut packed = Vec::new();
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
-        let bytes = if plan.quads.is_some() {
-            pack::byte_panels(literal, &plan, tiled.panels)
-        } else {
-            pack::panels(literal, &plan, tiled.panels)
+        let bytes = match plan.grouping {
+            Some(grouping) => pack::group_panels(literal, &plan, tiled.panels, grouping),
+            None => pack::panels(literal, &plan, tiled.panels),
         };
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
     }
@@ -325,7 +324,7 @@ impl<'m> Dot<'m> {
             accumulator,
             lhs_type: lhs.element_type,
             rhs_type: rhs.element_type,
-            quads: None,
+            grouping: None,
             lhs_operand,
             rhs_operand,
             rhs_is_constant: rhs_values.is_some() && is_read_once(fusion, rhs_operand),
@@ -334,15 +333,15 @@ impl<'m> Dot<'m> {
         })
     }
 
-    /// The same dot in groups of bytes, if the target sums products of bytes and the operands'
+    /// The same dot in groups of summands, if the target sums their products and the operands'
     /// layout allows it.
-    fn in_quads(self, target: &Target) -> Self {
+    fn in_groups(self, target: &Target) -> Self {
         let types = [self.lhs_type, self.rhs_type, self.accumulator];
         let is_along = self.dims.lhs_is_strided() && self.dims.lhs_k_stride() == 1;
-        let quads = Quads::of(types, self.shape.k, self.shape.n, target);
-        let Some(quads) = quads.filter(|_| self.rhs_is_constant && is_along) else { return self };
-        let shape = DotShape { k: Quads::groups(self.shape.k), ..self.shape };
-        Self { quads: Some(quads), shape, keeps_sums: false, ..self }
+        let grouping = Grouping::of(types, self.shape.k, self.shape.n, target);
+        let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along) else { return self };
+        let shape = DotShape { k: grouping.groups(self.shape.k), ..self.shape };
+        Self { grouping: Some(grouping), shape, keeps_sums: false, ..self }
     }
 
     /// Chooses loops, tile, and packing.
@@ -362,16 +361,16 @@ impl<'m> Dot<'m> {
         // A panel pays off if several rows read it, or if it is packed at compile time.
         let max_rows = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
         let few_rows = m <= max_rows && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
-        if self.quads.is_none() && along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+        if self.grouping.is_none() && along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
             return DotLoops::Rows { tile: tile::row_dot(self.shape, size, target), rhs_packing };
         }
         let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
-        let has_lanes = self.accumulator.is_floating_point() || self.quads.is_some();
+        let has_lanes = self.accumulator.is_floating_point() || self.grouping.is_some();
         let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
-        if self.quads.is_some() {
-            tile = Quads::limited(tile, m, target);
+        if let Some(grouping) = self.grouping {
+            tile = grouping.limited(tile, m, target);
         }
         let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
         let mut column_parts = 0;
@@ -402,7 +401,7 @@ impl<'m> Dot<'m> {
     fn with_loops(self, loops: DotLoops) -> DotPlan {
         let lhs_packing = if self.lhs_fits() { Packing::None } else { Packing::Scratch };
         let Self { hero, shape, dims, accumulator, lhs_type, rhs_type, lhs_operand, rhs_operand, .. } = self;
-        let quads = self.quads;
+        let grouping = self.grouping;
         DotPlan {
             hero,
             shape,
@@ -410,7 +409,7 @@ impl<'m> Dot<'m> {
             accumulator,
             lhs_type,
             rhs_type,
-            quads,
+            grouping,
             lhs_operand,
             rhs_operand,
             lhs_packing,
@@ -421,7 +420,7 @@ impl<'m> Dot<'m> {
 
     /// True if the left operand can be read in place.
     fn lhs_fits(&self) -> bool {
-        (self.quads.is_some() || self.lhs_type == self.accumulator) && self.dims.lhs_is_strided()
+        (self.grouping.is_some() || self.lhs_type == self.accumulator) && self.dims.lhs_is_strided()
     }
 
     /// True if the right operand can be read in place, by strides.
@@ -537,9 +536,9 @@ impl TileOrder {
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.
         let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
-        let panels = PanelLayout { header: dot.quads.is_some().into(), ..panels };
+        let panels = PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels };
         let bytes = tile.columns().saturating_mul(panels.element_bytes);
-        let most_unrolled = dot.quads.map_or(i64::MAX, |_| Quads::most_unrolled(tile, target));
+        let most_unrolled = dot.grouping.map_or(i64::MAX, |grouping| grouping.most_unrolled(tile));
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
             rhs_packing,

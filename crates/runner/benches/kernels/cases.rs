@@ -11,6 +11,8 @@ pub enum Work {
     Flops(f64),
     /// Operations of products of bytes, two per product.
     Products(f64),
+    /// Operations of products of `bf16`, two per product.
+    Pairs(f64),
     /// Minimum number of bytes read and written.
     Bytes(f64),
     /// Elements of a function, reported as nanoseconds per element.
@@ -128,6 +130,8 @@ pub fn cases() -> Vec<Case> {
     cases.extend(CONVOLUTIONS.iter().map(|&layer| convolution("convolution", layer, 1)));
     cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.inputs)));
     cases.extend(DOTS[1..].iter().map(|&(m, n, k)| of_bytes("dot of bytes", dot("", m, n, k))));
+    cases.extend(DOTS[1..].iter().map(|&(m, n, k)| of_bf16("dot of bf16", dot("", m, n, k))));
+    cases.extend(CONVOLUTIONS.iter().map(|&layer| of_bf16("convolution of bf16", convolution("", layer, 1))));
     cases.extend(CONVOLUTIONS.iter().map(|&layer| scaled(layer, 1)));
     cases.extend(DEPTHWISE.iter().map(|&layer| scaled(layer, layer.inputs)));
     cases.extend([softmax(), layer_norm()]);
@@ -235,6 +239,15 @@ fn of_bytes(family: &'static str, case: Case) -> Case {
     let text = case.text.lines().map(line).collect::<Vec<_>>().join("\n");
     let Work::Flops(operations) = case.work else { panic!("{}: expected a product", case.name) };
     Case { family, work: Work::Products(operations), text, range: BYTES, ..case }
+}
+
+/// The same contraction of `bf16`, with sums of `f32`.
+fn of_bf16(family: &'static str, case: Case) -> Case {
+    let is_operand = |line: &str| line.contains(" parameter(");
+    let line = |line: &str| if is_operand(line) { line.replace("f32", "bf16") } else { line.to_owned() };
+    let text = case.text.lines().map(line).collect::<Vec<_>>().join("\n");
+    let Work::Flops(operations) = case.work else { panic!("{}: expected a product", case.name) };
+    Case { family, work: Work::Pairs(operations), text, ..case }
 }
 
 /// A quantized layer with a zero point: its sums are multiplied by a 32-bit fixed-point number for

@@ -2,7 +2,7 @@
 //!
 //!     cargo bench -p runner --bench kernels [-- [FILTER] [--cpu CPU] [--seconds S] [--json]]
 //!
-//! Kernels and probes (multiply-adds or products of bytes in registers, reads of the kernel's
+//! Kernels and probes (multiply-adds or products of groups in registers, reads of the kernel's
 //! number of bytes) alternate. A kernel's share is the median over the rounds of its rate divided
 //! by the probe's rate in the same round, so that other load on the machine affects both.
 
@@ -68,6 +68,7 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
     let probe = match case.work {
         Work::Flops(_) => Some(Probe::arithmetic(target).unwrap()),
         Work::Products(_) => Some(Probe::bytes(target).unwrap()),
+        Work::Pairs(_) => Some(Probe::bf16(target).unwrap()),
         Work::Bytes(bytes) => Some(Probe::stream(target, bytes as u64).unwrap()),
         Work::Elements(_) => None,
     };
@@ -75,8 +76,10 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
     for _ in 0..ROUNDS {
         let time = Latency::measure(seconds, || session.run()).unwrap();
         best = best.min(time.min);
-        if let (Some(probe), Work::Flops(work) | Work::Products(work) | Work::Bytes(work)) =
-            (&probe, case.work)
+        if let (
+            Some(probe),
+            Work::Flops(work) | Work::Products(work) | Work::Pairs(work) | Work::Bytes(work),
+        ) = (&probe, case.work)
         {
             shares.push(work / time.p50 / probe.best(1, 20).unwrap());
         }
@@ -95,7 +98,9 @@ fn print(rows: &[Row]) {
         }
         let rate = match row.work {
             Work::Flops(flops) => format!("{:>8.1} Gflop/s", flops / row.seconds / 1e9),
-            Work::Products(operations) => format!("{:>8.1} Gop/s   ", operations / row.seconds / 1e9),
+            Work::Products(operations) | Work::Pairs(operations) => {
+                format!("{:>8.1} Gop/s   ", operations / row.seconds / 1e9)
+            }
             Work::Bytes(bytes) => format!("{:>8.1} GB/s   ", bytes / row.seconds / 1e9),
             Work::Elements(count) => format!("{:>8.3} ns each", row.seconds / count * 1e9),
         };
@@ -109,7 +114,7 @@ fn print_json(rows: &[Row]) {
     let row = |row: &Row| {
         let (unit, work) = match row.work {
             Work::Flops(work) => ("flops", work),
-            Work::Products(work) => ("operations", work),
+            Work::Products(work) | Work::Pairs(work) => ("operations", work),
             Work::Bytes(work) => ("bytes", work),
             Work::Elements(work) => ("elements", work),
         };

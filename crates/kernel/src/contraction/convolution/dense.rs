@@ -6,12 +6,12 @@ use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
-use crate::contraction::quads;
+use crate::contraction::grouping;
 use crate::contraction::tile::{self, Columns, Reading, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing, QUAD, Quads};
+use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, GROUP_BYTES, Grouping, Packing};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -128,11 +128,11 @@ impl Nest<'_> {
         let zeros = |b: &mut FunctionBuilder| -> Vec<ValueId> {
             parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))).collect()
         };
-        let sums: Vec<ValueId> = match self.dense.quads.filter(|quads| quads.is_flipped) {
-            Some(quads) => {
+        let sums: Vec<ValueId> = match self.dense.grouping.filter(|grouping| grouping.is_flipped()) {
+            Some(grouping) => {
                 let taps = cx.offset(reduction.place.header, pixels.tap, reduction.place.row);
                 let zeros = zeros(cx);
-                reduction.corrections(cx, quads, 0, taps, &zeros)?.repeat(pixels.count as usize)
+                reduction.corrections(cx, grouping, 0, taps, &zeros)?.repeat(pixels.count as usize)
             }
             None => (0..pixels.count).flat_map(|_| zeros(cx)).collect(),
         };
@@ -313,7 +313,7 @@ impl Reduction<'_> {
     fn corrections(
         &self,
         cx: &mut KernelContext<'_>,
-        quads: Quads,
+        grouping: Grouping,
         d: usize,
         header: ValueId,
         sums: &[ValueId],
@@ -323,7 +323,7 @@ impl Reduction<'_> {
             for ((part, &offset), &sum) in self.parts.iter().zip(&self.place.offsets).zip(sums) {
                 let pointer = cx.offset_bytes(header, offset);
                 let columns = self.kernel_vector(cx, pointer, *part)?;
-                let correction = quads::correction(cx, quads, columns);
+                let correction = grouping::correction(cx, grouping, columns);
                 all.push(cx.add(sum, correction));
             }
             return Ok(all);
@@ -331,7 +331,7 @@ impl Reduction<'_> {
         let step = self.nest.dense.tiling.tap_steps[d] * self.place.row;
         repeat(cx, taps, sums, |cx, tap, sums| {
             let header = cx.offset(header, tap, step);
-            self.corrections(cx, quads, d + 1, header, sums)
+            self.corrections(cx, grouping, d + 1, header, sums)
         })
     }
 
@@ -352,7 +352,7 @@ impl Reduction<'_> {
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let dense = self.nest.dense;
-        let tail = dense.quads.map_or(0, |quads| quads.tail);
+        let tail = dense.grouping.map_or(0, Grouping::tail_bytes);
         if tail > 0 {
             let whole = Count::constant(cx, dense.inputs - 1);
             let sums = if dense.inputs > 1 { self.whole(cx, whole, at, sums)? } else { sums.to_vec() };
@@ -373,8 +373,8 @@ impl Reduction<'_> {
         let vectors = self.kernel_vectors(cx, at.kernel, index, 0)?;
         for (pixel, &row) in self.rows.iter().enumerate() {
             let input = cx.offset(at.input, row, 1);
-            let input = cx.offset(input, index, QUAD);
-            let element = quads::load_bytes(cx, input, tail);
+            let input = cx.offset(input, index, GROUP_BYTES);
+            let element = grouping::load_bytes(cx, input, tail);
             self.multiply(cx, element, &vectors, &mut sums[pixel * vectors.len()..]);
         }
         Ok(sums)
@@ -390,9 +390,8 @@ impl Reduction<'_> {
     ) -> Result<Vec<ValueId>> {
         let dense = self.nest.dense;
         // The count is a multiple of the rows per tap, so the loop leaves no remainder.
-        let has_tail = dense.quads.is_some_and(|quads| quads.tail > 0);
-        let is_widened =
-            dense.quads.is_some() && cx.target().byte_products == Some(target::ByteProducts::Widened);
+        let has_tail = dense.grouping.is_some_and(|grouping| grouping.tail > 0);
+        let is_widened = dense.grouping.is_some_and(|grouping| grouping.is_widened);
         let unroll = match dense.inputs - i64::from(has_tail) {
             _ if is_widened => 1,
             _ if sums.len() >= MANY_ACCUMULATORS => 1,
@@ -499,13 +498,13 @@ impl Reduction<'_> {
     ) -> Result<()> {
         let nest = self.nest;
         let vectors = self.kernel_vectors(b, kernel, index, step)?;
-        let has_quads = nest.dense.quads.is_some();
-        let size = if has_quads { QUAD } else { nest.input_type.byte_size() as i64 };
+        let is_grouped = nest.dense.grouping.is_some();
+        let size = if is_grouped { GROUP_BYTES } else { nest.input_type.byte_size() as i64 };
         for (pixel, &input) in inputs.iter().enumerate() {
             let input = b.offset(input, index, size);
             let input = b.offset_bytes(input, step * size);
-            let element = if has_quads {
-                b.load(Type::scalar(nest.scalar), input, 1)
+            let element = if is_grouped {
+                b.load(Type::scalar(ScalarType::I32), input, 1)
             } else {
                 load(b, nest.plan, nest.input_type, input, 1)?.real()
             };
@@ -533,13 +532,13 @@ impl Reduction<'_> {
             .collect()
     }
 
-    /// Adds the products of a pixel's element, or of its group of bytes, and a row of the kernel to
+    /// Adds the products of a pixel's element, or of its group, and a row of the kernel to
     /// the pixel's sums.
     fn multiply(&self, b: &mut FunctionBuilder, element: ValueId, vectors: &[ValueId], sums: &mut [ValueId]) {
         for ((part, &vector), sum) in self.parts.iter().zip(vectors).zip(sums) {
             let element = b.splat(element, part.lanes);
-            *sum = match self.nest.dense.quads {
-                Some(quads) => quads::multiply_add(b, quads, element, vector, *sum),
+            *sum = match self.nest.dense.grouping {
+                Some(grouping) => grouping::multiply_add(b, grouping, element, vector, *sum),
                 None => multiply_add(b, element, vector, *sum),
             };
         }
@@ -548,7 +547,8 @@ impl Reduction<'_> {
     fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Columns) -> Result<ValueId> {
         let nest = self.nest;
         let is_packed = nest.dense.kernel_packing == Packing::Constant;
-        let ty = Type::vector(nest.scalar, part.lanes);
+        let factor = if nest.dense.grouping.is_some() { ScalarType::I32 } else { nest.scalar };
+        let ty = Type::vector(factor, part.lanes);
         let own = part.lanes * nest.scalar.byte_size() as u32;
         let alignment = self.place.alignment.min(own);
         if is_packed {

@@ -3,13 +3,13 @@
 use super::walk::{for_panels, for_rows, parts_end};
 use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
-use crate::contraction::quads;
+use crate::contraction::grouping;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use hlo::CACHE_LINE;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{Packing, Quads};
+use plan::{Grouping, Packing};
 use support::Result;
 
 /// Emits the loops over the tiles of one product.
@@ -101,14 +101,14 @@ fn tile(
         let first = cx.scalar_value(&pass.first)?;
         (lhs, rhs) = (cx.offset(lhs, first, product.lhs_k), cx.offset(rhs, first, product.rhs_k));
     }
-    let inputs = Inputs { lhs, rhs, product, place, scalar, quads: plan.dot.quads };
+    let inputs = Inputs { lhs, rhs, product, place, scalar, grouping: plan.dot.grouping };
     let sets = i64::from(plan.tiled.tile.k_split);
     let mut initial = inputs.before(cx, plan, pass)?;
     let width = initial.len();
     (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
     // Each iteration adds a few summands. The remaining ones follow the loop as straight-line code.
     let unroll = plan.tiled.unroll.max(1);
-    let tail = plan.dot.quads.map_or(0, |quads| quads.tail);
+    let tail = plan.dot.grouping.map_or(0, Grouping::tail_bytes);
     let k = pass.count - i64::from(tail > 0);
     let whole = k - k % unroll;
     let ahead =
@@ -314,13 +314,15 @@ struct Inputs<'p> {
     product: &'p Product,
     place: Place<'p>,
     scalar: ScalarType,
-    quads: Option<Quads>,
+    grouping: Option<Grouping>,
 }
 
 impl Inputs<'_> {
     /// Returns the sums before the first summand: zeros, or what corrects flipped bytes.
     fn first(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
-        let (Some(quads), Some(panels)) = (self.quads.filter(|q| q.is_flipped), self.product.panels) else {
+        let (Some(grouping), Some(panels)) =
+            (self.grouping.filter(|grouping| grouping.is_flipped()), self.product.panels)
+        else {
             return self.zeros(b);
         };
         let header = b.offset_bytes(self.rhs, -panels.header_bytes());
@@ -328,7 +330,7 @@ impl Inputs<'_> {
         let row: Vec<ValueId> = parts
             .map(|part| {
                 let sums = self.load(b, header, *part);
-                quads::correction(b, quads, sums)
+                grouping::correction(b, grouping, sums)
             })
             .collect();
         row.repeat(self.place.rows as usize)
@@ -340,7 +342,7 @@ impl Inputs<'_> {
         let rows = 0..i64::from(self.place.rows);
         rows.map(|row| {
             let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
-            quads::load_bytes(b, pointer, count)
+            grouping::load_bytes(b, pointer, count)
         })
         .collect()
     }
@@ -393,7 +395,7 @@ impl Inputs<'_> {
     /// Loads each row's elements of a round.
     fn row_vectors(&self, b: &mut FunctionBuilder, index: ValueId, count: i64) -> Vec<ValueId> {
         let lhs = b.offset(self.lhs, index, self.product.lhs_k);
-        let ty = Type::vector(self.scalar, count as u32);
+        let ty = Type::vector(self.factor(), count as u32);
         let load = |row: i64| {
             let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
             b.load(ty, pointer, self.lhs_alignment())
@@ -401,9 +403,14 @@ impl Inputs<'_> {
         (0..i64::from(self.place.rows)).map(load).collect()
     }
 
-    /// Returns the alignment of an element, or of a group of bytes, of the left operand.
+    /// Returns the type of a factor, or of a group of them.
+    fn factor(&self) -> ScalarType {
+        if self.grouping.is_some() { ScalarType::I32 } else { self.scalar }
+    }
+
+    /// Returns the alignment of an element, or of a group, of the left operand.
     fn lhs_alignment(&self) -> u32 {
-        if self.quads.is_some() { 1 } else { self.scalar.byte_size() as u32 }
+        if self.grouping.is_some() { 1 } else { self.scalar.byte_size() as u32 }
     }
 
     /// Adds the products of summand `index + step` to the sums, row by row. `rows` contains the
@@ -427,14 +434,14 @@ impl Inputs<'_> {
                 Some(&vector) => b.extract(vector, step as u32),
                 None => {
                     let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
-                    b.load(Type::scalar(self.scalar), pointer, self.lhs_alignment())
+                    b.load(Type::scalar(self.factor()), pointer, self.lhs_alignment())
                 }
             };
             for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
                 let sum = &mut sums[row * columns.len() + k];
                 let element = b.splat(element, part.lanes);
-                *sum = match self.quads {
-                    Some(quads) => quads::multiply_add(b, quads, element, column, *sum),
+                *sum = match self.grouping {
+                    Some(grouping) => grouping::multiply_add(b, grouping, element, column, *sum),
                     None => multiply_add(b, element, column, *sum),
                 };
             }
@@ -442,7 +449,7 @@ impl Inputs<'_> {
     }
 
     fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> ValueId {
-        let ty = Type::vector(self.scalar, part.lanes);
+        let ty = Type::vector(self.factor(), part.lanes);
         let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
         let pointer = b.offset_bytes(rhs, offset);
         let is_packed = self.product.rhs_alignment > self.scalar.byte_size() as u32;

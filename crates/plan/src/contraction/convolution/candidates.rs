@@ -112,9 +112,9 @@ fn transforms(
 
 /// The best tile of each width, best first, and the best of the others.
 fn tiles(dims: &ConvolutionDims, size: usize, plan: &DensePlan, target: &Target) -> Vec<Candidate> {
-    let &DensePlan { panels_outside, quads, .. } = plan;
-    let dims = &dense::in_quads(dims, quads);
-    let ranked = cost::ranked(dims, dense::vectors(dims, size, quads, target), target).unwrap_or_default();
+    let &DensePlan { panels_outside, grouping, .. } = plan;
+    let dims = &dense::in_groups(dims, grouping);
+    let ranked = cost::ranked(dims, dense::vectors(dims, size, grouping, target), target).unwrap_or_default();
     let mut widths = std::collections::BTreeSet::new();
     let (best, rest): (Vec<_>, Vec<_>) =
         ranked.into_iter().map(|(_, choice)| choice).partition(|choice| widths.insert(choice.vectors));

@@ -3,7 +3,7 @@
 use super::area::{Area, even};
 use super::dims::ConvolutionDims;
 use super::tiling;
-use crate::contraction::quads::Quads;
+use crate::contraction::grouping::Grouping;
 use target::{Architecture, Target};
 
 /// A tile: an upper bound of the pixels, and the vectors of output features.
@@ -64,8 +64,8 @@ pub(super) struct Vectors {
     /// Adjacent elements in a packed kernel.
     pub(super) panel: u32,
     pub(super) element_bytes: usize,
-    /// Groups of bytes that take the place of single input features.
-    pub(super) quads: Option<Quads>,
+    /// Groups that take the place of single input features.
+    pub(super) grouping: Option<Grouping>,
 }
 
 /// The fastest tile.
@@ -79,7 +79,7 @@ pub(super) fn ranked(
     vectors: Vectors,
     target: &Target,
 ) -> Option<Vec<(f64, Choice)>> {
-    let Vectors { lanes, panel, element_bytes, quads } = vectors;
+    let Vectors { lanes, panel, element_bytes, grouping } = vectors;
     let areas = tiling::areas(dims)?;
     let needed = dims.outputs.max(1).saturating_add(i64::from(lanes) - 1) / i64::from(lanes);
     let model = Model {
@@ -100,7 +100,7 @@ pub(super) fn ranked(
             continue;
         }
         let most = most_pixels(vectors, target);
-        let most = quads.map_or(most, |quads| quads.most_pixels(vectors, most, target));
+        let most = grouping.map_or(most, |grouping| grouping.most_pixels(vectors, most, target));
         for pixels in 1..=most {
             let choice = Choice { pixels, vectors };
             all.push((model.cost(choice), choice));

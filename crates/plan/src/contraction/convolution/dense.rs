@@ -5,8 +5,8 @@ use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
+use crate::contraction::grouping::{GROUP_BYTES, Grouping};
 use crate::contraction::panels::PanelLayout;
-use crate::contraction::quads::{QUAD, Quads};
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
 use crate::tasks::Work;
@@ -30,8 +30,8 @@ pub struct DensePlan {
     pub panels: PanelLayout,
     /// Rows of the panels per tap: input features, or groups of them.
     pub inputs: i64,
-    /// Groups of bytes that take the place of single input features.
-    pub quads: Option<Quads>,
+    /// Groups that take the place of single input features.
+    pub grouping: Option<Grouping>,
     /// True if neighboring taps of the last dimension, with their input features, are contiguous in
     /// memory.
     pub is_run: bool,
@@ -83,16 +83,16 @@ pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
     is_constant: bool,
-    quads: Option<Quads>,
+    grouping: Option<Grouping>,
     bands: Option<&[Lines]>,
     candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<DensePlan> {
     let size = accumulator.byte_size();
-    let is_whole = quads.is_none_or(|quads| quads.tail == 0);
-    let dims = &in_quads(dims, quads);
+    let is_whole = grouping.is_none_or(|grouping| grouping.tail == 0);
+    let dims = &in_groups(dims, grouping);
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
-    let (mut tile, most) = choose_tile(dims, size, quads, target)?;
+    let (mut tile, most) = choose_tile(dims, size, grouping, target)?;
     let mut most = most;
     if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate {
         (tile.vectors, most) = (vectors, pixels);
@@ -117,9 +117,9 @@ pub(super) fn choose(
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     let panels = PanelLayout::of_constant(summands, dims.outputs, size);
     Some(DensePlan {
-        panels: PanelLayout { header: quads.map_or(0, |_| dims.taps()), ..panels },
+        panels: PanelLayout { header: grouping.map_or(0, |grouping| grouping.header(dims.taps())), ..panels },
         inputs: dims.inputs,
-        quads,
+        grouping,
         tile,
         most_pixels: most,
         tiling,
@@ -156,27 +156,40 @@ fn streams_kernel(
 /// The same convolution with groups of summands in place of input features. If each pixel ends in a
 /// part of a group, but the taps of a line are neighbors in memory and none is padding, the line is
 /// one tap with the features of all.
-pub(super) fn in_quads(dims: &ConvolutionDims, quads: Option<Quads>) -> ConvolutionDims {
+pub(super) fn in_groups(dims: &ConvolutionDims, grouping: Option<Grouping>) -> ConvolutionDims {
     let mut dims = dims.clone();
-    if quads.is_some() {
-        let run = run(&dims);
+    if let Some(grouping) = grouping {
+        let run = run(&dims, grouping.summands());
         if let Some(last) = dims.spatial.last_mut().filter(|_| run != dims.inputs) {
             last.window.size = 1;
         }
-        dims.inputs = Quads::groups(run);
+        dims.inputs = grouping.groups(run);
     }
     dims
 }
 
-/// Number of summands that are neighbors in memory and that all outputs have.
-pub(super) fn run(dims: &ConvolutionDims) -> i64 {
+/// Groups of products of an input and a constant kernel, if the target sums them.
+pub(super) fn grouping(
+    types: [PrimitiveType; 3],
+    dims: &ConvolutionDims,
+    target: &Target,
+) -> Option<Grouping> {
+    let of = |run: i64| Grouping::of(types, run, dims.outputs, target);
+    // The types alone determine the size of a group.
+    let summands = of(dims.inputs.max(GROUP_BYTES))?.summands();
+    of(run(dims, summands))
+}
+
+/// Number of summands that are neighbors in memory and that all outputs have, for groups of
+/// `summands`.
+pub(super) fn run(dims: &ConvolutionDims, summands: i64) -> i64 {
     let Some(last) = dims.spatial.last() else { return dims.inputs };
     let window = last.window;
     let is_inside = window.padding_low == 0
         && window.base_dilation == 1
         && window.window_dilation == 1
         && (last.output - 1).saturating_mul(window.stride).saturating_add(window.size) <= last.input;
-    let joins = dims.groups == 1 && dims.inputs % QUAD != 0 && is_inside;
+    let joins = dims.groups == 1 && dims.inputs % summands != 0 && is_inside;
     if joins { dims.inputs.saturating_mul(window.size) } else { dims.inputs }
 }
 
@@ -184,21 +197,21 @@ pub(super) fn run(dims: &ConvolutionDims) -> i64 {
 pub(super) fn vectors(
     dims: &ConvolutionDims,
     size: usize,
-    quads: Option<Quads>,
+    grouping: Option<Grouping>,
     target: &Target,
 ) -> cost::Vectors {
     let panel = tile::panel(dims.outputs, size) as u32;
-    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size, quads }
+    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size, grouping }
 }
 
 /// The vectors of features and the upper bound of the pixels of a tile.
 fn choose_tile(
     dims: &ConvolutionDims,
     size: usize,
-    quads: Option<Quads>,
+    grouping: Option<Grouping>,
     target: &Target,
 ) -> Option<(Tile, u32)> {
-    let vectors = vectors(dims, size, quads, target);
+    let vectors = vectors(dims, size, grouping, target);
     let choice = cost::choose(dims, vectors, target)?;
     let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes: vectors.lanes, k_split: 1 };
     Some((tile, choice.pixels))

@@ -3,8 +3,8 @@
 use super::DensePlan;
 use super::dense;
 use super::dims::ConvolutionDims;
+use crate::contraction::grouping::Grouping;
 use crate::contraction::panels::{converted, for_each_panel};
-use crate::contraction::quads::{self, QUAD};
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType};
 
@@ -16,8 +16,8 @@ pub(super) fn panels(
     dense: &DensePlan,
     accumulator: PrimitiveType,
 ) -> Bytes {
-    if dense.quads.is_some() {
-        return byte_panels(literal, dims, dense);
+    if let Some(grouping) = dense.grouping {
+        return group_panels(literal, dims, dense, grouping);
     }
     let literal = converted(literal, accumulator);
     let source = literal.bytes();
@@ -37,22 +37,22 @@ pub(super) fn panels(
     packed.into()
 }
 
-/// The same panels of groups of four input features of a kernel of bytes. The header of a panel has
-/// a row for each tap.
-fn byte_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan) -> Bytes {
+/// The same panels of groups of input features of a kernel of narrow numbers. The header of a panel
+/// of bytes has a row for each tap.
+fn group_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan, grouping: Grouping) -> Bytes {
     let source = literal.bytes();
     let layout = dense.panels;
-    let (inputs, groups) = (dense::run(dims) as usize, dims.groups as usize);
+    let (inputs, groups) = (dense::run(dims, grouping.summands()) as usize, dims.groups as usize);
     let (outputs, width, rows) = (layout.columns as usize, layout.width as usize, dense.inputs as usize);
     let panels = layout.count() as usize;
     let mut packed = vec![0u8; groups * layout.bytes() as usize];
     for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
         let (group, first) = (number / panels, number % panels * width);
-        quads::fill(packed, layout, |row, column, byte| {
-            let (tap, input, output) = (row / rows, row % rows * QUAD as usize + byte, first + column);
-            let exists = input < inputs && output < outputs;
+        grouping.fill(packed, layout, source, |row, column, number| {
+            let input = row % rows * grouping.summands() as usize + number;
+            let (tap, output) = (row / rows, first + column);
             let at = ((tap * inputs + input) * groups + group) * outputs + output;
-            if exists { source[at] as i8 } else { 0 }
+            (input < inputs && output < outputs).then_some(at)
         });
     });
     packed.into()

@@ -3,7 +3,6 @@
 
 use super::{Dot, DotLoops, TileOrder, TiledDot};
 use crate::candidate::Candidate;
-use crate::contraction::quads::Quads;
 use crate::contraction::tile::{self, Tile};
 use crate::fusion::Fusion;
 use crate::packing::Packing;
@@ -33,7 +32,7 @@ pub(crate) fn candidate(loops: &DotLoops) -> Option<Candidate> {
 /// with other packings, orders, and passes.
 pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Vec<Candidate> {
     let Ok(dot) = Dot::of(fusion, hero) else { return Vec::new() };
-    let dot = dot.in_quads(target);
+    let dot = dot.in_groups(target);
     let loops = dot.loops(target);
     let (DotLoops::Tiled(tiled), Some(first)) = (&loops, candidate(&loops)) else { return Vec::new() };
     let &TiledDot { tile, rhs_packing: right, panels_outside, k_block, column_parts, .. } = tiled;
@@ -81,7 +80,7 @@ fn tiles(dot: &Dot<'_>, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
             continue;
         }
         let usual = tile::most_rows_of(vectors, tiled.lhs_by_lane, target);
-        if let Some(most) = dot.quads.and_then(|_| Quads::most_rows(vectors, target)) {
+        if let Some(most) = dot.grouping.and_then(|grouping| grouping.most_rows(vectors, target)) {
             let tile = tile::with_rows(Tile { rows: usual, vectors, ..tiled.tile }, m, most);
             candidates.push((tile.rows, vectors));
             continue;

@@ -20,8 +20,8 @@ impl std::fmt::Display for DotPlan {
             },
             self.accumulator
         )?;
-        if self.quads.is_some() {
-            write!(f, ", four bytes at once")?;
+        if let Some(grouping) = self.grouping {
+            write!(f, ", {grouping}")?;
         }
         if let Some(TiledDot { tile, prefetches, tasks_by_rows, k_block, .. }) = self.tiled() {
             write!(f, ", tile {}x{} of {} lanes", tile.rows, tile.vectors, tile.lanes)?;

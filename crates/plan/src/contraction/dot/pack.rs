@@ -2,8 +2,8 @@
 
 use super::DotPlan;
 use super::dims::Extent;
+use crate::contraction::grouping::Grouping;
 use crate::contraction::panels::{PanelLayout, converted, for_each_panel};
-use crate::contraction::quads::{self, QUAD};
 use bytes::Bytes;
 use shape::Literal;
 
@@ -44,8 +44,13 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> 
     packed.into()
 }
 
-/// Panels of groups of four summands of a constant of bytes, for all products.
-pub(super) fn byte_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
+/// Panels of groups of summands of a constant of narrow numbers, for all products.
+pub(super) fn group_panels(
+    literal: &Literal,
+    plan: &DotPlan,
+    layout: PanelLayout,
+    grouping: Grouping,
+) -> Bytes {
     let source = literal.bytes();
     let columns = layout.width as usize;
     let panels = layout.count() as usize;
@@ -55,10 +60,10 @@ pub(super) fn byte_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout
     for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
         let base = batches[number / panels];
         let first = number % panels * columns;
-        quads::fill(packed, layout, |row, column, byte| {
-            let k = ks.get(row * QUAD as usize + byte);
+        grouping.fill(packed, layout, source, |row, column, number| {
+            let k = ks.get(row * grouping.summands() as usize + number);
             let n = ns.get(first + column);
-            k.zip(n).map_or(0, |(k, n)| source[base + k + n] as i8)
+            k.zip(n).map(|(k, n)| base + k + n)
         });
     });
     packed.into()

@@ -1,5 +1,5 @@
-//! Products of bytes with constant weights, compared with the evaluator on each way to compute
-//! them.
+//! Products of bytes and of narrow floats with constant weights, compared with the evaluator on
+//! each way to compute them.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use shape::{ArrayShape, PrimitiveType};
@@ -24,14 +24,33 @@ fn machines() -> Vec<Target> {
     machines
 }
 
-/// The text of a constant array of random bytes, without its type.
-fn constant(sizes: &[i64], numbers: &mut Numbers) -> String {
-    let values = random(&ArrayShape::new(PrimitiveType::S8, sizes), Values::Hard, numbers);
+/// Types of the left operand.
+const TYPES: [PrimitiveType; 4] =
+    [PrimitiveType::S8, PrimitiveType::U8, PrimitiveType::Bf16, PrimitiveType::F16];
+
+/// The types of the weights and of the sums.
+fn types(lhs: PrimitiveType) -> [PrimitiveType; 2] {
+    if lhs.is_integer() { [PrimitiveType::S8, PrimitiveType::S32] } else { [lhs, PrimitiveType::F32] }
+}
+
+/// Random numbers: all for integers, and moderate ones for floats.
+fn values(element_type: PrimitiveType) -> Values {
+    if element_type.is_integer() { Values::Hard } else { Values::Tame }
+}
+
+/// The largest difference from the evaluator, which sums in `f64`.
+fn tolerance(element_type: PrimitiveType) -> Tolerance {
+    if element_type.is_integer() { Tolerance::Exact } else { Tolerance::Relative(5e-5) }
+}
+
+/// The text of a constant array of random numbers, without its type.
+fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut Numbers) -> String {
+    let values = random(&ArrayShape::new(element_type, sizes), values(element_type), numbers);
     let text = hlo::text::literal_to_text(&values);
     text.split_once(' ').expect("a type and values").1.to_owned()
 }
 
-/// Runs a module on all machines. Each kernel multiplies bytes where the machine can.
+/// Runs a module on all machines. Each kernel multiplies groups where the machine can.
 fn check(text: &str) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
@@ -39,19 +58,20 @@ fn check(text: &str) {
     let arguments: Vec<_> = entry
         .parameters()
         .iter()
-        .map(|&p| random(entry[p].shape().expect_array(), Values::Hard, &mut numbers))
+        .map(|&p| entry[p].shape().expect_array())
+        .map(|shape| random(shape, values(shape.element_type), &mut numbers))
         .collect();
     let want = evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}\n{text}"));
     for target in machines() {
         let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let have = loaded.run(&arguments, 1, None).expect("it runs");
-        let apart = difference(&have[0], &want, Tolerance::Exact);
+        let apart = difference(&have[0], &want, tolerance(want.array_shape().element_type));
         assert_eq!(apart, None, "for '{}': {text}", target.cpu);
     }
 }
 
 #[test]
-fn dots_of_bytes() {
+fn dots_of_groups() {
     let shapes = [
         // Rows, columns, summands: whole tiles, then tails of each kind.
         (12, 64, 64),
@@ -66,12 +86,13 @@ fn dots_of_bytes() {
         (9, 16, 1),
     ];
     for (m, n, k) in shapes {
-        for lhs in ["s8", "u8"] {
+        for lhs in TYPES {
             let mut numbers = Numbers::new((m * n + k) as u64);
-            let weights = constant(&[k, n], &mut numbers);
+            let [rhs, sum] = types(lhs);
+            let weights = constant(rhs, &[k, n], &mut numbers);
             check(&format!(
                 "HloModule dots\n\nENTRY main {{\n  x = {lhs}[{m},{k}] parameter(0)\n  \
-                 w = s8[{k},{n}] constant({weights})\n  ROOT d = s32[{m},{n}] dot(x, w), \
+                 w = {rhs}[{k},{n}] constant({weights})\n  ROOT d = {sum}[{m},{n}] dot(x, w), \
                  lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
             ));
         }
@@ -79,33 +100,37 @@ fn dots_of_bytes() {
 }
 
 #[test]
-fn dots_of_bytes_in_any_layout() {
+fn dots_of_groups_in_any_layout() {
     let mut numbers = Numbers::new(3);
-    let weights = constant(&[19, 26], &mut numbers);
-    check(&format!(
-        "HloModule transposed\n\nENTRY main {{\n  x = s8[6,26] parameter(0)\n  \
-         w = s8[19,26] constant({weights})\n  ROOT d = s32[6,19] dot(x, w), \
-         lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n}}\n"
-    ));
-    // The summands of a row are not neighbors, so the rows are copied.
-    let weights = constant(&[26, 19], &mut numbers);
-    check(&format!(
-        "HloModule apart\n\nENTRY main {{\n  x = s8[26,6] parameter(0)\n  \
-         w = s8[26,19] constant({weights})\n  ROOT d = s32[6,19] dot(x, w), \
-         lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n}}\n"
-    ));
-    let weights = constant(&[3, 26, 20], &mut numbers);
-    check(&format!(
-        "HloModule batches\n\nENTRY main {{\n  x = s8[3,6,26] parameter(0)\n  \
-         w = s8[3,26,20] constant({weights})\n  ROOT d = s32[3,6,20] dot(x, w), \
-         lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}\n}}\n"
-    ));
+    for lhs in TYPES {
+        let [rhs, sum] = types(lhs);
+        let weights = constant(rhs, &[19, 26], &mut numbers);
+        check(&format!(
+            "HloModule transposed\n\nENTRY main {{\n  x = {lhs}[6,26] parameter(0)\n  \
+             w = {rhs}[19,26] constant({weights})\n  ROOT d = {sum}[6,19] dot(x, w), \
+             lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n}}\n"
+        ));
+        // The summands of a row are not neighbors, so the rows are copied.
+        let weights = constant(rhs, &[26, 19], &mut numbers);
+        check(&format!(
+            "HloModule apart\n\nENTRY main {{\n  x = {lhs}[26,6] parameter(0)\n  \
+             w = {rhs}[26,19] constant({weights})\n  ROOT d = {sum}[6,19] dot(x, w), \
+             lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}\n}}\n"
+        ));
+        let weights = constant(rhs, &[3, 26, 20], &mut numbers);
+        check(&format!(
+            "HloModule batches\n\nENTRY main {{\n  x = {lhs}[3,6,26] parameter(0)\n  \
+             w = {rhs}[3,26,20] constant({weights})\n  ROOT d = {sum}[3,6,20] dot(x, w), \
+             lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, \
+             rhs_contracting_dims={{1}}\n}}\n"
+        ));
+    }
 }
 
 #[test]
 fn dots_of_bytes_scale_their_sums_on_the_tile() {
     let mut numbers = Numbers::new(5);
-    let weights = constant(&[30, 40], &mut numbers);
+    let weights = constant(PrimitiveType::S8, &[30, 40], &mut numbers);
     check(&format!(
         "HloModule scaled\n\nbody {{\n  x = s8[9,30] parameter(0)\n  w = s8[30,40] parameter(1)\n  \
          f = s64[] parameter(2)\n  d = s32[9,40] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n  \
@@ -118,10 +143,10 @@ fn dots_of_bytes_scale_their_sums_on_the_tile() {
     ));
 }
 
-/// The text of a convolution of bytes with a constant kernel, whose last dimensions are features of
+/// The text of a convolution with a constant kernel, whose last dimensions are features of
 /// a group and all outputs.
 fn convolution(
-    lhs: &str,
+    lhs: PrimitiveType,
     image: [i64; 4],
     kernel: [i64; 4],
     window: &str,
@@ -129,17 +154,18 @@ fn convolution(
     groups: i64,
 ) -> String {
     let list = |sizes: &[i64]| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-    let weights = constant(&kernel, &mut Numbers::new(kernel.iter().sum::<i64>() as u64));
+    let [rhs, sum] = types(lhs);
+    let weights = constant(rhs, &kernel, &mut Numbers::new(kernel.iter().sum::<i64>() as u64));
     let (image, kernel, result) = (list(&image), list(&kernel), list(&result));
     format!(
         "HloModule convolutions\n\nENTRY main {{\n  x = {lhs}[{image}] parameter(0)\n  \
-         w = s8[{kernel}] constant({weights})\n  ROOT c = s32[{result}] convolution(x, w), window={{{window}}}, \
+         w = {rhs}[{kernel}] constant({weights})\n  ROOT c = {sum}[{result}] convolution(x, w), window={{{window}}}, \
          dim_labels=b01f_01io->b01f, feature_group_count={groups}\n}}\n"
     )
 }
 
 #[test]
-fn convolutions_of_bytes() {
+fn convolutions_of_groups() {
     let cases = [
         // Products of pixels, with and without a whole last group.
         ([2, 5, 7, 8], [1, 1, 8, 48], "size=1x1", [2, 5, 7, 48], 1),
@@ -168,27 +194,30 @@ fn convolutions_of_bytes() {
         ([1, 6, 6, 2], [3, 3, 2, 16], "size=3x3 pad=1_1x1_1", [1, 6, 6, 16], 1),
     ];
     for (image, kernel, window, result, groups) in cases {
-        for lhs in ["s8", "u8"] {
+        for lhs in TYPES {
             check(&convolution(lhs, image, kernel, window, result, groups));
         }
     }
 }
 
 #[test]
-fn candidates_of_products_of_bytes() {
+fn candidates_of_products_of_groups() {
     let mut numbers = Numbers::new(9);
-    let weights = constant(&[45, 75], &mut numbers);
-    let dot = format!(
-        "HloModule dots\n\nENTRY main {{\n  x = s8[37,45] parameter(0)\n  w = s8[45,75] constant({weights})\n  \
-         ROOT d = s32[37,75] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
-    );
-    let window = "size=3x3 pad=1_1x1_1";
-    let convolution = convolution("s8", [1, 9, 7, 10], [3, 3, 10, 37], window, [1, 9, 7, 37], 1);
-    for text in [dot, convolution] {
+    let texts = [PrimitiveType::S8, PrimitiveType::Bf16].map(|lhs| {
+        let [rhs, sum] = types(lhs);
+        let weights = constant(rhs, &[45, 75], &mut numbers);
+        let dot = format!(
+            "HloModule dots\n\nENTRY main {{\n  x = {lhs}[37,45] parameter(0)\n  w = {rhs}[45,75] constant({weights})\n  \
+             ROOT d = {sum}[37,75] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+        );
+        let window = "size=3x3 pad=1_1x1_1";
+        [dot, convolution(lhs, [1, 9, 7, 10], [3, 3, 10, 37], window, [1, 9, 7, 37], 1)]
+    });
+    for text in texts.into_iter().flatten() {
         let module = hlo::parse(&text).expect("a module");
         let entry = module.entry_computation();
-        let argument =
-            random(entry[entry.parameters()[0]].shape().expect_array(), Values::Hard, &mut numbers);
+        let shape = entry[entry.parameters()[0]].shape().expect_array();
+        let argument = random(shape, values(shape.element_type), &mut numbers);
         let want = evaluator::evaluate(&module, std::slice::from_ref(&argument)).expect("a value");
         let fusion = plan::Fusion::of(&module, entry, entry.root()).expect("a fusion");
         let kernel = plan::tuning::kernel(&fusion).expect("a contraction");
@@ -202,7 +231,7 @@ fn candidates_of_products_of_bytes() {
                 let options = plan::Options { choices: std::sync::Arc::new(choices), ..options.clone() };
                 let loaded = Loaded::with_options(&module, &target, &options).expect("code");
                 let have = loaded.run(std::slice::from_ref(&argument), 1, None).expect("it runs");
-                let apart = difference(&have[0], &want, Tolerance::Exact);
+                let apart = difference(&have[0], &want, tolerance(want.array_shape().element_type));
                 assert_eq!(apart, None, "{candidate} for '{}'", target.cpu);
             }
         }
@@ -212,8 +241,8 @@ fn candidates_of_products_of_bytes() {
 #[test]
 fn chains_of_convolutions_of_bytes() {
     let mut numbers = Numbers::new(17);
-    let (expand, project) =
-        (constant(&[1, 1, 10, 24], &mut numbers), constant(&[3, 3, 24, 12], &mut numbers));
+    let [expand, project] =
+        [[1, 1, 10, 24], [3, 3, 24, 12]].map(|sizes| constant(PrimitiveType::S8, &sizes, &mut numbers));
     let shape = "[1,12,9,24]";
     check(&format!(
         "HloModule chains\n\nbody {{\n  x = s8[1,12,9,10] parameter(0)\n  w = s8[1,1,10,24] parameter(1)\n  \

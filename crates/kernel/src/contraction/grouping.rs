@@ -1,7 +1,7 @@
-//! Arithmetic of groups of four bytes, which take the place of single summands in tiles.
+//! Arithmetic of groups of narrow numbers, which take the place of single summands in tiles.
 
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, ScalarType, Type, ValueId};
-use plan::Quads;
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
+use plan::{Factors, Grouping};
 
 /// The upper bit of each byte of a group.
 const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
@@ -9,24 +9,30 @@ const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
 /// Adds the products of groups to each lane's sum.
 pub(crate) fn multiply_add(
     b: &mut FunctionBuilder,
-    quads: Quads,
+    grouping: Grouping,
     x: ValueId,
     y: ValueId,
     sum: ValueId,
 ) -> ValueId {
-    let x = if quads.is_flipped {
+    let x = if grouping.is_flipped() {
         let bits = b.integer(b.ty(x), UPPER_BITS);
         b.binary(BinaryOp::Xor, x, bits)
     } else {
         x
     };
-    b.bytes_multiply_add(quads.is_signed, x, y, sum)
+    let kind = match grouping.factors {
+        Factors::Bytes { is_signed: true, .. } => GroupKind::SignedBytes,
+        Factors::Bytes { is_signed: false, .. } => GroupKind::UnsignedBytes,
+        Factors::Bf16 => GroupKind::Bf16,
+        Factors::F16 => GroupKind::F16,
+    };
+    b.group_multiply_add(kind, x, y, sum)
 }
 
 /// Returns what the sums of columns in a panel's header add to sums of flipped bytes. The header
 /// contains the correction for signed bytes that become unsigned.
-pub(crate) fn correction(b: &mut FunctionBuilder, quads: Quads, sums: ValueId) -> ValueId {
-    if quads.is_signed {
+pub(crate) fn correction(b: &mut FunctionBuilder, grouping: Grouping, sums: ValueId) -> ValueId {
+    if matches!(grouping.factors, Factors::Bytes { is_signed: true, .. }) {
         let zero = b.integer(b.ty(sums), 0);
         return b.sub(zero, sums);
     }
