@@ -5,6 +5,7 @@ pub(crate) mod inference;
 pub(crate) mod model;
 pub(crate) mod numerics;
 pub(crate) mod parse;
+pub(crate) mod quantization;
 pub(crate) mod session;
 pub(crate) mod trace;
 pub(crate) mod tuning;

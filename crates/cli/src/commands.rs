@@ -11,5 +11,6 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod profile;
+pub(crate) mod quantize;
 pub(crate) mod run;
 pub(crate) mod verify;

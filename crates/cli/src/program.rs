@@ -6,3 +6,4 @@ pub(crate) mod in_process;
 pub(crate) mod model;
 pub(crate) mod model_files;
 pub(crate) mod module_file;
+pub(crate) mod quantized;

@@ -42,7 +42,8 @@ pub use load::load;
 pub use loadable::{Loadable, compile_loadable};
 pub use options::{Assembler, BackOptions};
 pub use pipeline::{
-    PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, with_size_results,
+    PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, quantization_pipeline,
+    with_size_results,
 };
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 pub use profile::{Span, kind};

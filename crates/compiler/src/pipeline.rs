@@ -173,6 +173,17 @@ pub fn pipeline() -> Pipeline {
     )
 }
 
+/// Pipeline from imported HLO to the HLO whose layers are quantized: up to the canonical form of
+/// contractions, with their scales and offsets in constants.
+pub fn quantization_pipeline() -> Pipeline {
+    let mut pipeline = pipeline();
+    pipeline.rename("quantization");
+    pipeline.truncate(IntegerNarrowing.name());
+    pipeline.push(Box::new(CommonSubexpressionElimination));
+    pipeline.push(Box::new(DeadCodeElimination));
+    pipeline
+}
+
 /// Pipeline from imported HLO to HLO for another compiler: inlined and simplified, without
 /// optimizations that are specific to this compiler's kernels.
 pub fn extraction_pipeline() -> Pipeline {

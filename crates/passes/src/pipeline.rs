@@ -45,6 +45,17 @@ impl Pipeline {
         self.passes.retain(|pass| pass.name() != name);
     }
 
+    /// Changes the name.
+    pub fn rename(&mut self, name: &'static str) {
+        self.name = name;
+    }
+
+    /// Removes the first pass with a name, and all that follow it.
+    pub fn truncate(&mut self, name: &str) {
+        let at = self.passes.iter().position(|pass| pass.name() == name);
+        self.passes.truncate(at.unwrap_or(self.passes.len()));
+    }
+
     /// Appends a pass.
     pub fn push(&mut self, pass: Box<dyn Pass>) {
         self.passes.push(pass);

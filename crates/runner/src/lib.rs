@@ -7,6 +7,7 @@
 //! - [`bench()`]: the time of runs and of individual kernels, and their share of the machine's
 //!   peak.
 //! - [`autotune()`]: finds the fastest way to compute each kernel on this machine.
+//! - [`quantize()`]: a program that computes with integers, with scales from examples of its inputs.
 //! - [`verify()`]: checks that the code computes the results that the HLO specifies.
 //!
 //! This crate does not read or write files. It reads the clock only to measure; no result of a
@@ -24,6 +25,7 @@ mod limits;
 mod peak;
 mod profile;
 mod profile_options;
+mod quantization;
 mod signature;
 pub mod summary;
 mod verify;
@@ -40,6 +42,10 @@ pub use limits::index_limits;
 pub use peak::{Peak, Probe, measure_peak};
 pub use profile::profile;
 pub use profile_options::ProfileOptions;
+pub use quantization::{
+    CompileModule, LayerReport, QuantizationOptions, QuantizationReport, ResultReport, Scheme, quantize,
+};
+pub use quantize::Method;
 pub use signature::Signature;
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,

@@ -5,8 +5,9 @@ use crate::files::state::{self, StateFile, listed};
 use crate::program::in_process::Initial;
 use hlo::{Argument, Role};
 use runner::{Fill, Given, Inputs, Random, Signature, Source};
+use shape::{ArrayShape, Literal};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
 /// Arguments of a program, and notes about them for the user.
@@ -40,6 +41,62 @@ impl Arguments {
         let missing = flags.random.map(|_| Fill::Random).or(missing);
         let random = Random::new(flags.random.unwrap_or(0));
         Ok(Self { inputs: runner::assign_steps(signature, &given, missing, &random)?, notes })
+    }
+}
+
+impl Arguments {
+    /// Reads samples of a program's feeds from archives. An array has samples of its feed in its
+    /// first dimension, or its first dimension is that of several batches.
+    pub(crate) fn of_data(paths: &[PathBuf], signature: &Signature, initial: &Initial) -> Result<Self> {
+        let mut given = Vec::new();
+        for path in paths {
+            given.extend(members(Role::Feed, &format!("--data {}", path.display()), path, signature)?);
+        }
+        let feeds = signature.arguments().iter().filter(|argument| argument.role == Role::Feed);
+        for feed in feeds {
+            let Some(given) = given.iter_mut().find(|given| feed.is_called(&given.name)) else {
+                let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                return Err(Error::invalid(format!(
+                    "--data {}: no array is named '{}', a feed of {}; save the samples of each feed under its name",
+                    files.join(", "),
+                    feed.label(),
+                    feed.shape
+                )));
+            };
+            let Source::Array(array) = &mut given.source else { continue };
+            *array = in_batches(array, &feed.shape);
+            check_finite(array, &feed.shape).map_err(|e| e.context(&given.origin))?;
+        }
+        given.extend(defaults(signature, initial, &given));
+        let inputs = runner::assign_steps(signature, &given, None, &Random::new(0))?;
+        Ok(Self { inputs, notes: Vec::new() })
+    }
+}
+
+/// Divides the first dimension of samples into batches of a feed, if it holds several of them.
+fn in_batches(array: &Literal, feed: &ArrayShape) -> Literal {
+    let (sizes, expected) = (array.array_shape().sizes(), feed.sizes());
+    let batches = match (sizes.split_first(), expected.split_first()) {
+        (Some((&samples, rest)), Some((&batch, expected)))
+            if rest == expected && batch > 0 && samples > batch && samples % batch == 0 =>
+        {
+            samples / batch
+        }
+        _ => return array.clone(),
+    };
+    array.reshape(&[&[batches], &expected[..]].concat()).unwrap_or_else(|| array.clone())
+}
+
+/// Returns an error if a sample has a value that is not a finite number.
+fn check_finite(array: &Literal, feed: &ArrayShape) -> Result<()> {
+    let Some(values) = array.floats() else { return Ok(()) };
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(Error::invalid(format!(
+            "sample {} has the value {}, which is not a finite number; remove the sample, or check its preprocessing",
+            at / feed.element_count().max(1) as usize,
+            values[at]
+        ))),
     }
 }
 
@@ -165,7 +222,7 @@ fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Resu
 }
 
 /// Array in a file: its only one, or the one of this name.
-fn array(name: &str, path: &Path, signature: &Signature) -> Result<shape::Literal> {
+fn array(name: &str, path: &Path, signature: &Signature) -> Result<Literal> {
     if !state::is_state(path) {
         return npz::parse_npy(&tf::source::read_bytes(path)?)
             .map_err(|e| e.context(format!("'{}'", path.display())));

@@ -1,0 +1,127 @@
+//! Flags of quantization, for `quantize` and `build`.
+
+use clap::{Args, ValueEnum};
+use runner::{Method, QuantizationOptions, Scheme};
+use std::path::PathBuf;
+use support::{Code, Error, Result};
+
+/// What becomes of a model's layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemeName {
+    /// Weights and values between layers as integers of 8 bits
+    Int8,
+    /// Weights as integers of 8 bits with a scale for each output
+    Int8Weights,
+    /// Weights of matrix products as integers of 4 bits with a scale for each 32 summands, those of
+    /// convolutions as integers of 8 bits
+    Int4Weights,
+    /// Weights as bfloat16
+    Bf16Weights,
+    /// Weights as float16
+    F16Weights,
+}
+
+/// Method of choosing ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodName {
+    /// From the least to the greatest value
+    MinMax,
+    /// Without the outermost values; see --percentile
+    Percentile,
+    /// The range with the least Kullback-Leibler divergence
+    Entropy,
+    /// The range with the least squared error, for weights too
+    Mse,
+}
+
+/// How a model is quantized.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct QuantizationArgs {
+    /// Examples of inputs: a .npz archive with an array for each feed, in which samples or batches
+    /// come first. Can be repeated. Only int8 needs it; other schemes measure errors with it
+    #[arg(long, value_name = "FILE.npz")]
+    pub(crate) data: Vec<PathBuf>,
+    /// Method of choosing the ranges of values between layers
+    #[arg(long, value_enum, value_name = "METHOD", default_value = "mse")]
+    method: MethodName,
+    /// Percentage of values on each side that --method=percentile covers
+    #[arg(long, value_name = "PERCENT", default_value_t = 99.99)]
+    percentile: f64,
+    /// Keep layers in float32, those with the largest errors first, until the relative error of each
+    /// result is at most this number: the root of the mean squared error over that of the mean
+    /// squared value
+    #[arg(long, value_name = "NUMBER")]
+    max_error: Option<f64>,
+    /// Scale features so that consecutive layers have equal ranges of weights
+    #[arg(long)]
+    equalize: bool,
+    /// Leave the mean error of each layer's outputs uncorrected
+    #[arg(long)]
+    no_bias_correction: bool,
+    /// Pass float32 arguments and results as int8, with the scales that the header states
+    #[arg(long)]
+    integer_interface: bool,
+    /// Skip the measurement of each layer alone
+    #[arg(long, conflicts_with = "max_error")]
+    no_layer_errors: bool,
+}
+
+impl SchemeName {
+    fn scheme(self) -> Scheme {
+        match self {
+            Self::Int8 => Scheme::Int8,
+            Self::Int8Weights => Scheme::Int8Weights,
+            Self::Int4Weights => Scheme::Int4Weights,
+            Self::Bf16Weights => Scheme::Bf16Weights,
+            Self::F16Weights => Scheme::F16Weights,
+        }
+    }
+}
+
+impl QuantizationArgs {
+    /// Returns the options of a scheme.
+    pub(crate) fn options(&self, scheme: SchemeName) -> Result<QuantizationOptions> {
+        let scheme = scheme.scheme();
+        let invalid = |message: String| Err(Error::invalid(message).coded(Code::CommandLine));
+        if !(self.percentile > 50.0 && self.percentile <= 100.0) {
+            return invalid(format!(
+                "--percentile {}: expected a number above 50, at most 100",
+                self.percentile
+            ));
+        }
+        if let Some(max_error) = self.max_error.filter(|max_error| !max_error.is_finite() || *max_error < 0.0)
+        {
+            return invalid(format!("--max-error {max_error}: expected a number that is not negative"));
+        }
+        if self.data.is_empty() {
+            if scheme == Scheme::Int8 {
+                return invalid(
+                    "int8 needs examples of inputs to choose scales: pass --data FILE.npz, or choose a scheme for weights alone, such as int8-weights".to_owned()
+                );
+            }
+            if self.max_error.is_some() {
+                return invalid("--max-error needs examples of inputs: pass --data FILE.npz".to_owned());
+            }
+        }
+        if scheme != Scheme::Int8 {
+            let refused = [("--integer-interface", self.integer_interface), ("--equalize", self.equalize)];
+            if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
+                return invalid(format!("{flag} applies only to int8: remove it, or choose int8"));
+            }
+        }
+        Ok(QuantizationOptions {
+            scheme,
+            method: match self.method {
+                MethodName::MinMax => Method::MinMax,
+                MethodName::Percentile => Method::Percentile(self.percentile),
+                MethodName::Entropy => Method::Entropy,
+                MethodName::Mse => Method::Mse,
+            },
+            max_error: self.max_error,
+            equalizes: self.equalize,
+            corrects_bias: !self.no_bias_correction && scheme == Scheme::Int8,
+            integer_interface: self.integer_interface,
+            measures_layers: !self.no_layer_errors,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! `tfcompile quantize`: writes a model with integers or short floats in its layers.
+
+use crate::args::model::ModelArgs;
+use crate::args::quantization::{QuantizationArgs, SchemeName};
+use crate::args::xla_flags::XlaFlags;
+use crate::artifacts::names::name_of;
+use crate::files::hlo_formats::{Format, Surroundings, render};
+use crate::files::outputs;
+use crate::program::model::{Read, read};
+use crate::program::quantized::quantize;
+use crate::report::dump::Dumper;
+use crate::report::progress::Progress;
+use clap::Args;
+use compiler::NoObserver;
+use std::path::{Path, PathBuf};
+use support::{Code, Error, Result};
+
+/// `tfcompile quantize`.
+#[derive(Args, Debug)]
+pub(crate) struct Quantize {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Form of the layers
+    #[arg(long, value_enum, value_name = "SCHEME", default_value = "int8")]
+    scheme: SchemeName,
+    #[command(flatten)]
+    quantization: QuantizationArgs,
+    /// File to write: StableHLO (.mlir), HLO text (.hlo), or HloModuleProto (.pb) [default: the
+    /// model's name and the scheme, as StableHLO]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Quantizes a model, writes it, and prints a report.
+pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
+    let model = &arguments.model;
+    let name = name_of(&model.model);
+    let scheme = arguments.quantization.options(arguments.scheme)?.scheme.name();
+    let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.{scheme}.mlir")));
+    let format = format(&path)?;
+    let mut progress = Progress::new(model, &name);
+    let mut dumper = Dumper::new(xla);
+    let Read { input, initial } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
+    let (input, report) =
+        quantize(input, &initial, arguments.scheme, &arguments.quantization, &mut progress)?;
+    let program = input.source.import(&mut NoObserver)?;
+    let with = Surroundings { result_names: program.interface.result_names(), ..Surroundings::default() };
+    let bytes = compiler::guarded(|| render(&program.module, format, &with))?;
+    progress.finish();
+    outputs::write_all(&[(&path, &bytes)])?;
+    if arguments.json {
+        return outputs::print(&format!("{:#}\n", report.to_json()));
+    }
+    let text = if model.quiet { String::new() } else { report.to_text() };
+    outputs::print(&format!("{text}{}\n", path.display()))
+}
+
+/// Format of a file by its extension.
+fn format(path: &Path) -> Result<Format> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("mlir") => Ok(Format::Stablehlo),
+        Some("hlo") => Ok(Format::Text),
+        Some("pb") => Ok(Format::Proto),
+        _ => Err(Error::invalid(format!(
+            "--output {}: expected a name that ends in .mlir, .hlo, or .pb",
+            path.display()
+        ))
+        .coded(Code::CommandLine)),
+    }
+}

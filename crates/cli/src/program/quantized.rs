@@ -1,0 +1,42 @@
+//! Quantization of a model that was read, on examples of its inputs from files.
+
+use crate::args::quantization::{QuantizationArgs, SchemeName};
+use crate::program::arguments::Arguments;
+use crate::program::in_process::Initial;
+use crate::report::Reporter;
+use compiler::{Executable, HloProgram, Input, NoObserver, Source};
+use hlo::{Module, Program};
+use runner::{QuantizationReport, Signature};
+use support::{Code, Coded as _, Result};
+
+/// Quantizes an input of the compiler. Returns it with the quantized program in the place of its
+/// source.
+pub(crate) fn quantize(
+    input: Input,
+    initial: &Initial,
+    scheme: SchemeName,
+    flags: &QuantizationArgs,
+    reporter: &mut dyn Reporter,
+) -> Result<(Input, QuantizationReport)> {
+    let options = flags.options(scheme)?;
+    let Input { source, config_text, files } = input;
+    let (program, report) = compiler::guarded(|| {
+        let program = source.without_checks()?.import(&mut NoObserver)?;
+        let inputs = if flags.data.is_empty() {
+            None
+        } else {
+            let arguments = Arguments::of_data(&flags.data, &Signature::of(&program), initial);
+            Some(arguments.coded(Code::GivenArray)?.inputs)
+        };
+        let host = compiler::host("native")?;
+        let mut compile = |module: Module| {
+            reporter.doing("quantizing");
+            let options = compiler::in_process_options(host.clone());
+            Executable::load(&compiler::compile_module(module, &options, &mut NoObserver)?)
+        };
+        runner::quantize(program, inputs.as_ref(), &options, &mut compile)
+    })?;
+    let Program { module, interface } = program;
+    let program = HloProgram { program: Program { module, interface }, checks: Vec::new() };
+    Ok((Input { source: Source::Hlo(program), config_text, files }, report))
+}
