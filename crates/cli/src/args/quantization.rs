@@ -79,6 +79,25 @@ impl SchemeName {
 }
 
 impl QuantizationArgs {
+    /// Returns an error if one of the flags is given, for builds that quantize nothing.
+    pub(crate) fn refuse(&self) -> Result<()> {
+        let given = [
+            ("--data", !self.data.is_empty()),
+            ("--max-error", self.max_error.is_some()),
+            ("--equalize", self.equalize),
+            ("--no-bias-correction", self.no_bias_correction),
+            ("--integer-interface", self.integer_interface),
+            ("--no-layer-errors", self.no_layer_errors),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Error::invalid(format!(
+                "{flag} has no effect without --quantize: add --quantize=int8 or another scheme, or remove the flag"
+            ))
+            .coded(Code::CommandLine)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the options of a scheme.
     pub(crate) fn options(&self, scheme: SchemeName) -> Result<QuantizationOptions> {
         let scheme = scheme.scheme();

@@ -3,6 +3,7 @@
 mod summary;
 
 use crate::args::model::ModelArgs;
+use crate::args::quantization::{QuantizationArgs, SchemeName};
 use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::{class_of, name_of};
@@ -10,8 +11,9 @@ use crate::artifacts::request::Request;
 use crate::files::hlo_formats::StageName;
 use crate::files::outputs::{self, Output};
 use crate::files::{depfile, linker};
-use crate::program::model::read;
+use crate::program::model::{Read, read};
 use crate::program::model_files;
+use crate::program::quantized::quantize;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use aot::{ConstantsMode, HeaderOptions};
@@ -29,6 +31,11 @@ pub(crate) struct Build {
     back: crate::args::versions::BackArgs,
     #[command(flatten)]
     autotune: crate::args::tuning::AutotuneArgs,
+    /// Quantize the model's layers first, as `tfcompile quantize` does
+    #[arg(long, value_enum, value_name = "SCHEME")]
+    quantize: Option<SchemeName>,
+    #[command(flatten)]
+    quantization: QuantizationArgs,
     /// Directory to write to, created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
@@ -92,7 +99,16 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     let mut progress = Progress::new(&arguments.model, &name);
     let mut dumper = Dumper::new(xla);
-    let input = read(&arguments.model, &xla.disabled_passes, &mut progress, &mut dumper)?.input;
+    let Read { mut input, initial } =
+        read(&arguments.model, &xla.disabled_passes, &mut progress, &mut dumper)?;
+    let mut report = None;
+    if let Some(scheme) = arguments.quantize {
+        let quantized = quantize(input, &initial, scheme, &arguments.quantization, &mut progress)?;
+        input = quantized.0;
+        report = Some(quantized.1);
+    } else {
+        arguments.quantization.refuse()?;
+    }
     let artifacts = request.make(input, &mut progress, dumper)?;
     let mut files = artifacts.outputs(|kind| arguments.output.join(names.of(kind)))?;
     if let Some(path) = &arguments.depfile {
@@ -112,6 +128,9 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         outputs::write(&files)?;
     }
     if !arguments.model.quiet {
+        if let Some(report) = &report {
+            outputs::print(&report.to_text())?;
+        }
         let hints = summary::hints(arguments, &artifacts, &names);
         outputs::print(&summary::table(&files, listed, &hints))?;
     }
