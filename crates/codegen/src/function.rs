@@ -10,6 +10,7 @@ mod float_parts;
 mod group_products;
 mod memory;
 mod parallel;
+mod saturation;
 
 use addresses::{Addresses, Range};
 use inkwell::IntPredicate;

@@ -6,11 +6,12 @@ use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, CallInliner,
     Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
     ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination,
-    DecompositionExpander, Defuser, DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph,
-    InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass,
-    PassRecord, Pipeline, PowerExpander, PredContractionExpander, ProducerDuplication,
-    ReductionNormalization, RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice,
-    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
+    DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding, DotOperandLayout,
+    DynamicDimensionResults, FftExpander, FlattenCallGraph, InstructionFusion, IntegerNarrowing,
+    LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander,
+    PredContractionExpander, ProducerDuplication, QuantizedConstantFolding, QuantizedContraction,
+    ReductionNormalization, RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander,
+    SingleDevice, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
@@ -141,6 +142,13 @@ pub fn pipeline() -> Pipeline {
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
             Box::new(AlgebraicSimplifier),
+            // Reads constants of contractions in their canonical form.
+            Box::new(QuantizedConstantFolding),
+            Box::new(DequantizationSinking),
+            Box::new(QuantizedContraction),
+            Box::new(RequantizationFolding),
+            // The weights of the other contractions.
+            Box::new(DequantizedConstantFolding),
             // After the last constant folding, which would widen constants again.
             Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
@@ -239,6 +247,9 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     if !has_byte_products {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction.name());
+        // Products of floats are faster than those of integers of 32 bits.
+        pipeline.remove(DequantizationSinking.name());
+        pipeline.remove(QuantizedContraction.name());
     }
     if on_device {
         // Devices divide reductions themselves, into more parts.

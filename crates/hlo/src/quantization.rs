@@ -174,6 +174,8 @@ impl Dequantize {
 pub struct Quantize {
     /// The real numbers.
     pub real: InstructionId,
+    /// The factors of the real numbers, if these are multiplied instead of divided by the scales.
+    pub factor: Option<ChannelConstant>,
     /// The meaning of the integers.
     pub quantization: Quantization,
 }
@@ -201,22 +203,22 @@ impl Quantize {
         };
         let Op::RoundNearestEven {} = computation[rounded].op() else { return None };
         let scaled = computation[rounded].operands()[0];
-        let (real, scale) = match computation[scaled].op() {
+        let (real, scale, factor) = match computation[scaled].op() {
             Op::Multiply {} => {
                 let (x, factor) = beside_constant(computation, scaled)?;
-                (x, factor.map(|value| nearest(expressed, 1.0 / value)))
+                (x, factor.map(|value| nearest(expressed, 1.0 / value)), Some(factor))
             }
             Op::Divide {} => {
                 let &[x, scale] = computation[scaled].operands() else { return None };
-                (x, ChannelConstant::of(computation, scale)?)
+                (x, ChannelConstant::of(computation, scale)?, None)
             }
-            _ => (scaled, ChannelConstant::of_all(1.0)),
+            _ => (scaled, ChannelConstant::of_all(1.0), None),
         };
         let is_regular = zero_point.values.iter().all(|value| value.fract() == 0.0)
             && scale.values.iter().all(|&value| value > 0.0 && value.is_finite());
         let quantization = Quantization { storage, range, expressed, scale, zero_point };
         let same = quantization.zero_point.combine(&quantization.scale, |a, _| a).is_some();
-        (is_regular && same).then_some(Self { real, quantization })
+        (is_regular && same).then_some(Self { real, factor, quantization })
     }
 }
 

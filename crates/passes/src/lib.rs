@@ -40,6 +40,7 @@ mod fusion;
 mod numerics;
 mod pass;
 mod pipeline;
+mod quantization;
 mod query;
 mod simplify;
 mod while_loop;
@@ -59,6 +60,10 @@ pub use fusion::{
 pub use numerics::{BatchNormFolding, SoftmaxReciprocal, TreeReductionRewriter};
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
+pub use quantization::{
+    DequantizationSinking, DequantizedConstantFolding, QuantizedConstantFolding, QuantizedContraction,
+    RequantizationFolding,
+};
 pub use simplify::{
     AlgebraicSimplifier, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
     DeadCodeElimination, IntegerNarrowing, TupleSimplifier,
@@ -101,6 +106,11 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(ReductionNormalization),
         Box::new(RngExpander),
         Box::new(RowFusion::default()),
+        Box::new(DequantizationSinking),
+        Box::new(DequantizedConstantFolding),
+        Box::new(QuantizedConstantFolding),
+        Box::new(QuantizedContraction),
+        Box::new(RequantizationFolding),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
         Box::new(DecompositionExpander),

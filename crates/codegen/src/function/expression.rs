@@ -209,8 +209,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
             ConvertOp::UnsignedToFloat => InstructionOpcode::UIToFP,
             ConvertOp::FloatExtend => InstructionOpcode::FPExt,
             ConvertOp::FloatTruncate => InstructionOpcode::FPTrunc,
-            ConvertOp::FloatToSigned => return self.saturated("llvm.fptosi.sat", a, ty),
-            ConvertOp::FloatToUnsigned => return self.saturated("llvm.fptoui.sat", a, ty),
+            ConvertOp::FloatToSigned => return self.float_to_integer(true, a, ty),
+            ConvertOp::FloatToUnsigned => return self.float_to_integer(false, a, ty),
             ConvertOp::Bitcast => match (self.source.values[from].scalar, self.source.values[to].scalar) {
                 (ScalarType::Ptr, ScalarType::Ptr) => return Ok(a),
                 (ScalarType::Ptr, _) => InstructionOpcode::PtrToInt,

@@ -5,6 +5,7 @@ use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
+use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -46,6 +47,11 @@ fn integers(cx: &NodeContext<'_, '_>) -> Result<(f32, f32)> {
     Ok((least, ((1u32 << bits) - 1) as f32))
 }
 
+/// Returns the type of the numbers of steps.
+fn storage(least: f32, most: f32) -> PrimitiveType {
+    if most - least <= f32::from(u8::MAX) { PrimitiveType::U8 } else { PrimitiveType::U16 }
+}
+
 /// A range shifted such that 0 is one of its steps. The fields are scalars, or have one element for
 /// each channel.
 struct Steps {
@@ -57,6 +63,8 @@ struct Steps {
     zero: InstructionId,
     /// True if the range is 0 to 0. `None` if it cannot be.
     is_empty: Option<InstructionId>,
+    /// The type of the numbers of steps, if the range is known when compiling.
+    storage: Option<PrimitiveType>,
     /// The dimension of the channels, if there is one range for each.
     dimensions: Vec<usize>,
 }
@@ -73,14 +81,14 @@ impl Steps {
         let scale = (max - min) / (most - least);
         let zero = (least - min / scale).clamp(least, most).round();
         let (low, high) = ((least - zero) * scale, (most - zero) * scale);
-        let scalar =
-            |cx: &mut NodeContext<'_, '_>, value: f32| cx.scalar(shape::PrimitiveType::F32, value.into());
+        let scalar = |cx: &mut NodeContext<'_, '_>, value: f32| cx.scalar(PrimitiveType::F32, value.into());
         Ok(Self {
             low: scalar(cx, low),
             high: scalar(cx, high),
             scale: scalar(cx, scale),
             zero: scalar(cx, zero - least),
             is_empty: None,
+            storage: Some(storage(least, most)),
             dimensions: Vec::new(),
         })
     }
@@ -105,6 +113,13 @@ impl Steps {
             )
         })?;
         let (least, most) = integers(cx)?;
+        let known = cx.fold(min).zip(cx.fold(max));
+        let ends = known.and_then(|(min, max)| Some((min.floats()?, max.floats()?)));
+        let is_known = ends.is_some_and(|(min, max)| {
+            let mut widths = min.iter().zip(&max).map(|(min, max)| max - min);
+            widths.all(|width| width > 0.0 && width.is_finite())
+        });
+        let storage = is_known.then(|| storage(least, most));
         let range = cx.sub(max, min)?;
         let count = cx.splat_like(range, f64::from(most - least))?;
         let scale = cx.div(range, count)?;
@@ -119,7 +134,8 @@ impl Steps {
         let low_is_zero = cx.compare_scalar(ComparisonDirection::Eq, min, 0.0)?;
         let high_is_zero = cx.compare_scalar(ComparisonDirection::Eq, max, 0.0)?;
         let is_empty = cx.op(Op::And {}, &[low_is_zero, high_is_zero])?;
-        Ok(Self { low, high, scale, zero, is_empty: Some(is_empty), dimensions: dimensions.to_vec() })
+        let is_empty = (!is_known).then_some(is_empty);
+        Ok(Self { low, high, scale, zero, is_empty, storage, dimensions: dimensions.to_vec() })
     }
 
     fn wide(
@@ -140,7 +156,12 @@ impl Steps {
         let from_low = cx.sub(clamped, low)?;
         let steps = cx.div(from_low, scale)?;
         let raised = cx.add_scalar(steps, 0.5)?;
-        let step = cx.op(Op::Floor {}, &[raised])?;
+        let mut step = cx.op(Op::Floor {}, &[raised])?;
+        if let Some(storage) = self.storage {
+            // Integers, which contractions can multiply.
+            step = cx.convert(step, storage)?;
+            step = cx.convert(step, PrimitiveType::F32)?;
+        }
         // Count from the step that is 0, so that 0 remains 0.
         let step = cx.sub(step, zero)?;
         let value = cx.mul(step, scale)?;

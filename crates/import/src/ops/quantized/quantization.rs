@@ -5,8 +5,9 @@ use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::scatter::finite_limit;
 use bounded::{Reducer, highest, list, lowest};
+use hlo::quantization::integer_range as integer_range_of;
 use hlo::{ComparisonDirection, InstructionId, Op};
-use shape::{PrimitiveType, Scalar};
+use shape::{Literal, PrimitiveType, Scalar};
 use support::{Error, Result};
 use tf::DataType;
 
@@ -64,13 +65,35 @@ fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId
         inside = cx.op(Op::Clamp {}, &[low, x, high])?;
     }
     let scaled = cx.mul(inside, scale)?;
-    let rounded = if half_up {
+    let mut rounded = if half_up {
         let raised = cx.add_scalar(scaled, 0.5)?;
         cx.op(Op::Floor {}, &[raised])?
     } else {
         cx.op(Op::RoundNearestEven {}, &[scaled])?
     };
+    if is_given && let Some(storage) = storage(cx, steps.inverse)? {
+        // Integers, which contractions can multiply.
+        rounded = cx.convert(rounded, storage)?;
+        rounded = cx.convert(rounded, PrimitiveType::F32)?;
+    }
     cx.mul(rounded, inverse)
+}
+
+/// Returns the type of the integers of numbers in `float32`, if their range is known when compiling
+/// and not empty.
+fn storage(cx: &mut NodeContext<'_, '_>, inverse: InstructionId) -> Result<Option<PrimitiveType>> {
+    let (least, most) = integer_range(cx, inverse)?;
+    let mut numbers = |id| cx.fold(id)?.to_vec::<f32>();
+    let Some(((least, most), steps)) = numbers(least).zip(numbers(most)).zip(numbers(inverse)) else {
+        return Ok(None);
+    };
+    let is_regular = steps.iter().all(|step| step.is_normal());
+    let holds = |&element_type: &PrimitiveType| {
+        let [low, high] = integer_range_of(element_type).map(|end| end as f32);
+        is_regular && least.iter().all(|&end| low <= end) && most.iter().all(|&end| end <= high)
+    };
+    let types = [PrimitiveType::S8, PrimitiveType::U8, PrimitiveType::S16, PrimitiveType::U16];
+    Ok(types.into_iter().find(holds))
 }
 
 /// Returns the dimension whose slices have their own ranges, or `None` if there is one range for
@@ -221,9 +244,17 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let axis = slice_axis(cx, x)?;
     let element_type = cx.element_type(x);
-    let limit = |literal: shape::Literal| literal.scalar_at(0).as_i64().map_or(0.0, |value| value as f64);
+    let limit = |literal: Literal| literal.scalar_at(0).as_i64().map_or(0.0, |value| value as f64);
     let (least, most) = (limit(lowest(element_type)), limit(highest(element_type)));
     check_range(cx, x, low, high, axis)?;
+    if let Some([scale, zero_point]) = known_steps(cx, [low, high], [least, most])? {
+        let numbers = cx.convert(x, PrimitiveType::F32)?;
+        let [scale, zero_point] = [scale, zero_point].map(|id| over_slices(cx, id, x, axis));
+        let centered = cx.sub(numbers, zero_point?)?;
+        let values = cx.mul(centered, scale?)?;
+        let output_type = cx.output_type(0)?;
+        return cx.convert(values, output_type);
+    }
     let (low, high) = (over_slices(cx, low, x, axis)?, over_slices(cx, high, x, axis)?);
     let numbers = cx.convert(x, PrimitiveType::F32)?;
     let range = cx.sub(high, low)?;
@@ -256,6 +287,38 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     };
     let output_type = cx.output_type(0)?;
     cx.convert(values, output_type)
+}
+
+/// Returns the scales and the zero points of `Dequantize` as constants, if the range is known when
+/// compiling and one of its steps is 0. `MIN_FIRST` makes it one; otherwise, the ends are multiples
+/// of the scale except for roundings.
+fn known_steps(
+    cx: &mut NodeContext<'_, '_>,
+    range: [InstructionId; 2],
+    [least, most]: [f64; 2],
+) -> Result<Option<[InstructionId; 2]>> {
+    let mode = cx.text_or("mode", "MIN_COMBINED")?;
+    let [low, high] = range.map(|id| cx.fold(id).and_then(|literal| literal.to_vec::<f32>()));
+    let (Some(low), Some(high)) = (low, high) else { return Ok(None) };
+    let is_min_first = mode == "MIN_FIRST";
+    if !is_min_first && mode != "MIN_COMBINED" {
+        return Ok(None);
+    }
+    let (mut scales, mut zero_points) = (Vec::new(), Vec::new());
+    for (&low, &high) in low.iter().zip(&high) {
+        let scale = (high - low) / (most - least) as f32;
+        let below = f64::from(low) / f64::from(scale);
+        let is_step = is_min_first || (below - below.round()).abs() <= 1e-6 * below.abs();
+        let zero_point = least - below.round();
+        if !(scale.is_normal() && scale > 0.0 && is_step && zero_point.abs() < 2f64.powi(24)) {
+            return Ok(None);
+        }
+        scales.push(scale);
+        zero_points.push(zero_point as f32);
+    }
+    let sizes = cx.sizes(range[0]);
+    let constants = [scales, zero_points].map(|numbers| cx.literal(Literal::from_elements(&sizes, &numbers)));
+    Ok(Some(constants))
 }
 
 /// `(round(low / step) * step - least * step) + x * step`. One of the steps is 0.
@@ -331,7 +394,7 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let axis = slice_axis(cx, x)?;
     check_range(cx, x, low, high, axis)?;
     let target = cx.output_type(0)?;
-    let limit = |literal: shape::Literal| literal.scalar_at(0).as_i64().map_or(0.0, |value| value as f64);
+    let limit = |literal: Literal| literal.scalar_at(0).as_i64().map_or(0.0, |value| value as f64);
     let (least, most) = (limit(lowest(target)), limit(highest(target)));
     let (low, high) = ensured_range(cx, low, high)?;
     let half_away = match cx.text_or("round_mode", "HALF_AWAY_FROM_ZERO")? {

@@ -1,0 +1,111 @@
+//! Constants that are quantized or dequantized.
+
+use super::edit::Edit;
+use super::forms::Rounded;
+use crate::pass::{Changed, Pass};
+use crate::query::executed_computations;
+use crate::simplify::dce;
+use hlo::quantization::Dequantize;
+use hlo::{Computation, InstructionId, Module, Op};
+use shape::index::row_major_strides;
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use support::Result;
+
+/// `quantize(constant) => constant` of integers, of any size: weights of quantization-aware
+/// training. Exact for every input.
+pub struct QuantizedConstantFolding;
+
+impl Pass for QuantizedConstantFolding {
+    fn name(&self) -> &'static str {
+        "quantized-constant-folding"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        rewrite_all(module, quantized)
+    }
+}
+
+/// `dequantize(constant) => constant` of real numbers if it is the kernel of a convolution or of a
+/// dot, which reads each number several times. Exact for every input.
+pub struct DequantizedConstantFolding;
+
+impl Pass for DequantizedConstantFolding {
+    fn name(&self) -> &'static str {
+        "dequantized-constant-folding"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        rewrite_all(module, dequantized)
+    }
+}
+
+/// Replaces instructions of executed computations.
+pub(super) fn rewrite_all(
+    module: &mut Module,
+    rewrite: impl Fn(&mut Computation, InstructionId) -> Option<InstructionId>,
+) -> Result<Changed> {
+    let mut changed = false;
+    for id in executed_computations(module) {
+        let computation = module.computation_mut(id);
+        let mut has_replaced = false;
+        for root in computation.post_order() {
+            if let Some(new) = rewrite(computation, root) {
+                computation.replace_all_uses(root, new);
+                has_replaced = true;
+            }
+        }
+        if has_replaced {
+            dce::sweep(computation);
+            changed = true;
+        }
+    }
+    Ok(changed.into())
+}
+
+fn quantized(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
+    let rounded = Rounded::of(computation, root)?;
+    let Op::Constant { literal } = computation[rounded.real].op() else { return None };
+    let numbers = literal.to_vec::<f32>()?;
+    let shape = computation[root].shape().as_array()?.clone();
+    let index = channel_index(&shape, rounded.dimension());
+    let integers = numbers.iter().enumerate().map(|(k, &number)| rounded.integer(number, index(k)));
+    let literal = integer_literal(&shape, integers)?;
+    Some(Edit::at(computation, root).literal(literal))
+}
+
+fn dequantized(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
+    let Dequantize { integers, quantization } = Dequantize::of(computation, root)?;
+    let Op::Constant { literal } = computation[integers].op() else { return None };
+    let is_kernel = |&user: &InstructionId| {
+        let is_contraction = matches!(computation[user].op(), Op::Convolution { .. } | Op::Dot { .. });
+        is_contraction && computation[user].operands()[1] == root
+    };
+    let shape = computation[root].shape().as_array()?.clone();
+    if shape.element_type != PrimitiveType::F32 || !computation[root].users().iter().any(is_kernel) {
+        return None;
+    }
+    let index = channel_index(&shape, quantization.dimension());
+    let real = |(k, integer): (usize, Scalar)| {
+        let centered = integer.as_i64()? as f32 - quantization.zero_point.at(index(k)) as f32;
+        Some(f64::from(centered * quantization.scale.at(index(k)) as f32))
+    };
+    let numbers: Vec<f64> = literal.scalars().enumerate().map(real).collect::<Option<_>>()?;
+    Some(Edit::at(computation, root).literal(Literal::from_floats(shape, numbers)))
+}
+
+/// Returns the index along a dimension of the element at a row-major position.
+pub(super) fn channel_index(shape: &ArrayShape, dimension: Option<usize>) -> impl Fn(usize) -> usize + use<> {
+    let (stride, count) = match dimension {
+        Some(d) => (row_major_strides(&shape.sizes())[d] as usize, shape.size(d) as usize),
+        None => (1, 1),
+    };
+    move |position| position / stride % count
+}
+
+/// Returns an array of integers. `None` if the type is not one of integers.
+pub(super) fn integer_literal(shape: &ArrayShape, integers: impl Iterator<Item = i64>) -> Option<Literal> {
+    let is_signed = shape.element_type.is_signed_integer();
+    let scalar =
+        |integer: i64| if is_signed { Scalar::Signed(integer) } else { Scalar::Unsigned(integer as u64) };
+    shape.element_type.is_integer().then(|| Literal::from_scalars(shape.clone(), integers.map(scalar)))
+}
