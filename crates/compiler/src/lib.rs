@@ -45,7 +45,7 @@ pub use pipeline::{
     PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, quantization_pipeline,
     with_size_results,
 };
-pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
+pub use plan::{Candidate, Choices, Options as PlanOptions, Precision, Winograd};
 pub use profile::{Span, kind};
 pub use stage::{Stage, at_stage, portable, scheduled};
 

@@ -82,7 +82,7 @@ impl BackOptions {
     /// Text that identifies the generated code of a module. It omits options that do not affect the
     /// code.
     pub fn cache_key(&self) -> String {
-        let plan::Options { winograd, allow_tf32, choices } = &self.plan;
+        let plan::Options { winograd, allow_tf32, precision, choices } = &self.plan;
         let winograd = match winograd {
             plan::Winograd::Never => "never".to_owned(),
             plan::Winograd::Small => "small".to_owned(),
@@ -100,6 +100,7 @@ impl BackOptions {
             format!("disabled_passes {}", self.disabled_passes.join(",")),
             format!("winograd {winograd}"),
             format!("allow_tf32 {allow_tf32}"),
+            format!("precision {}", precision.name()),
             format!("embed_constants {}", self.embed_constants),
             format!("freestanding {}", self.freestanding),
             format!("sanitize {sanitizer}"),

@@ -7,15 +7,17 @@ use passes::{
     Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
     ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination,
     DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding, DotOperandLayout,
-    DynamicDimensionResults, FftExpander, FlattenCallGraph, InstructionFusion, IntegerNarrowing,
-    LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander,
-    PredContractionExpander, ProducerDuplication, QuantizedConstantFolding, QuantizedContraction,
-    ReductionNormalization, RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander,
-    SingleDevice, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
-    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing, InstructionFusion,
+    IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline,
+    PowerExpander, PredContractionExpander, ProducerDuplication, QuantizedConstantFolding,
+    QuantizedContraction, ReductionNormalization, RequantizationFolding, RngExpander, RowFusion,
+    SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
+    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
+    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
+    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
+use plan::Precision;
+use shape::PrimitiveType;
 use std::borrow::Cow;
 use support::Result;
 use target::Target;
@@ -83,7 +85,13 @@ impl Pass for BoundedShapes {
 
 /// Pipeline from imported to optimized HLO.
 pub fn pipeline() -> Pipeline {
-    Pipeline::new(
+    pipeline_of(Precision::F32)
+}
+
+/// Pipeline from imported to optimized HLO, with products of weights in this precision.
+fn pipeline_of(precision: Precision) -> Pipeline {
+    let to = precision.narrow_type();
+    let mut pipeline = Pipeline::new(
         "optimization",
         vec![
             // Later passes see static shapes.
@@ -162,6 +170,9 @@ pub fn pipeline() -> Pipeline {
             // Zero points and weights are constants next to their contractions. After the last
             // CSE, because each padded image starts with its own array.
             Box::new(ByteContraction),
+            // Weights are constants next to their contractions. Before concatenations are in place,
+            // because narrow arrays are concatenated, too.
+            Box::new(FloatNarrowing { to: to.unwrap_or(PrimitiveType::F32) }),
             // After the last CSE, because each concatenation starts with its own array.
             Box::new(ConcatenateInPlace),
             Box::new(SoftmaxReciprocal),
@@ -178,7 +189,11 @@ pub fn pipeline() -> Pipeline {
             Box::new(MultiOutputFusion::default()),
             Box::new(DeadCodeElimination),
         ],
-    )
+    );
+    if to.is_none() {
+        pipeline.remove(FloatNarrowing { to: PrimitiveType::F32 }.name());
+    }
+    pipeline
 }
 
 /// Pipeline from imported HLO to the HLO whose layers are quantized: up to the canonical form of
@@ -229,6 +244,7 @@ pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
 /// Pipeline from imported HLO to the HLO that is planned for these targets, which are versions of
 /// one program. It adds the kernels that depend on the targets' caches.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
+    let precision = options.precision;
     let on_device = targets.iter().any(|target| target.gpu.is_some());
     let has_byte_products = targets.iter().any(|target| target.byte_products.is_some());
     let (attention_targets, attention_options) = (targets.clone(), options.clone());
@@ -243,7 +259,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
             plan::chain_saving(module, computation, chain, &targets, options.winograd)
         }),
     };
-    let mut pipeline = pipeline();
+    let mut pipeline = pipeline_of(precision);
     if !has_byte_products {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction.name());

@@ -209,7 +209,8 @@ impl Kernel<'_> {
             Some(Grid { threads, .. }) => Linkage::Kernel { threads },
             None => Linkage::Internal,
         };
-        let mut builder = FunctionBuilder::new(name, linkage);
+        let converts_f16 = self.target.has_f16_conversion;
+        let mut builder = FunctionBuilder::new(name, linkage).with_f16_conversion(converts_f16);
         let (parameters, arguments, written) = self.parameters(&mut builder, &fusion);
         let mut cx = KernelContext::new(builder, self.module, self.target, self.plan, fusion, parameters);
         self.emit(&mut cx)?;

@@ -273,6 +273,14 @@ pub fn is_from_f32(element_type: PrimitiveType) -> bool {
     element_type.float_format().is_some_and(|format| format.specials == Specials::PowersOfTwo)
 }
 
+/// Decodes the bits of a narrower float like [`decode`], but may make a signaling NaN quiet.
+pub fn decode_number(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
+    if element_type == PrimitiveType::F16 && b.converts_f16() {
+        return b.convert(ConvertOp::FloatExtend, raw, ScalarType::F32);
+    }
+    decode(b, element_type, raw)
+}
+
 /// Decodes the bits of a narrower float, stored in integers of its size, to `F32`.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     let bits = b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32);
@@ -288,8 +296,11 @@ pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId
     }
 }
 
-/// Returns the bits of the nearest number in a narrower type, in integers of its size.
+/// Returns the bits of a number of a narrower type, in integers of its size.
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+    if let Some(bits) = b.f16_bits(value).filter(|_| element_type == PrimitiveType::F16) {
+        return bits;
+    }
     let format = format_of(element_type);
     let bits = if element_type == PrimitiveType::Bf16 {
         bf16_bits(b, value)
@@ -304,6 +315,10 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
 
 /// Rounds to the nearest number of a narrower type. The result is `F32`.
 pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+    if element_type == PrimitiveType::F16 && b.converts_f16() {
+        let bits = b.convert(ConvertOp::FloatTruncate, value, ScalarType::I16);
+        return b.convert(ConvertOp::FloatExtend, bits, ScalarType::F32);
+    }
     let format = format_of(element_type);
     match format.specials {
         _ if element_type == PrimitiveType::Bf16 => round_to_bf16(b, value),
@@ -319,18 +334,11 @@ fn format_of(element_type: PrimitiveType) -> FloatFormat {
     element_type.float_format().expect("expected a floating-point type")
 }
 
-/// Returns the bits of the nearest `bf16`, in the low bits of `I32` lanes.
+/// Returns the bits of a `bf16`, in the low bits of `I32` lanes.
 fn bf16_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
-    let rounded = f.round_off(bits, 16);
-    let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
-    let sign = f.with(BinaryOp::And, bits, SIGN);
-    let nan = f.truncated_nan(magnitude, 16);
-    let nan = f.b.or(nan, sign);
-    let is_nan = f.b.compare(Predicate::NotEqual, value, value);
-    let result = f.b.select(is_nan, nan, rounded);
-    f.with(BinaryOp::ShiftRightLogical, result, 16)
+    f.with(BinaryOp::ShiftRightLogical, bits, 16)
 }
 
 /// Rounds to the nearest `bf16`, as `F32`. Both types have the same exponent range, so rounding the

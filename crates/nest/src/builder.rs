@@ -1,6 +1,7 @@
 //! Builds a function statement by statement, and folds index arithmetic.
 
 use crate::language::*;
+use std::collections::BTreeMap;
 use support::{Id, IdVec, Result};
 
 /// A function under construction. A region is built by a closure.
@@ -16,6 +17,9 @@ pub struct FunctionBuilder {
     /// Statements of the open regions, the innermost last.
     open: Vec<Vec<Statement>>,
     linkage: Linkage,
+    converts_f16: bool,
+    /// The bits of values that are `f16` converted to `F32`.
+    f16_bits: BTreeMap<ValueId, ValueId>,
 }
 
 impl FunctionBuilder {
@@ -29,7 +33,25 @@ impl FunctionBuilder {
             depths: Vec::new(),
             open: vec![Vec::new()],
             linkage,
+            converts_f16: false,
+            f16_bits: BTreeMap::new(),
         }
+    }
+
+    /// States that the target converts between `f16` and `F32` by single instructions.
+    #[must_use]
+    pub fn with_f16_conversion(self, converts_f16: bool) -> Self {
+        Self { converts_f16, ..self }
+    }
+
+    /// True if the target converts between `f16` and `F32` by single instructions.
+    pub fn converts_f16(&self) -> bool {
+        self.converts_f16
+    }
+
+    /// Returns the bits of a value that is an `f16` converted to `F32` by an instruction.
+    pub fn f16_bits(&self, value: ValueId) -> Option<ValueId> {
+        self.f16_bits.get(&value).copied()
     }
 
     /// Adds a parameter.
@@ -237,8 +259,16 @@ impl FunctionBuilder {
     /// Converts to another scalar type with the same number of lanes. Returns the value itself if
     /// it has the type already.
     pub fn convert(&mut self, op: ConvertOp, a: ValueId, to: ScalarType) -> ValueId {
-        let ty = self.ty(a).with_scalar(to);
-        if ty == self.ty(a) { a } else { self.value(ty, Expression::Convert(op, a)) }
+        let from = self.ty(a);
+        let ty = from.with_scalar(to);
+        if ty == from {
+            return a;
+        }
+        let value = self.value(ty, Expression::Convert(op, a));
+        if (op, from.scalar) == (ConvertOp::FloatExtend, ScalarType::I16) {
+            self.f16_bits.insert(value, a);
+        }
+        value
     }
 
     /// The same bits as another type of the same size.

@@ -218,9 +218,9 @@ pub enum ConvertOp {
     FloatToSigned,
     /// Float to unsigned integer, truncated toward zero and saturating. NaN becomes 0.
     FloatToUnsigned,
-    /// `F32` to `F64`.
+    /// `F32` to `F64`, or the bits of an `f16` in `I16` to `F32`.
     FloatExtend,
-    /// `F64` to the nearest `F32`.
+    /// `F64` to the nearest `F32`, or `F32` to the bits of the nearest `f16`, in `I16`.
     FloatTruncate,
     /// The same bits as another type of the same total size. The number of lanes may change.
     Bitcast,

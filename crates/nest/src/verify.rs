@@ -526,13 +526,15 @@ fn converts(op: ConvertOp, from: Type, to: Type) -> bool {
             && (!address || matches!(a, ScalarType::I64 | ScalarType::Ptr))
             && (!address || matches!(b, ScalarType::I64 | ScalarType::Ptr));
     }
+    let is_wider =
+        |types| matches!(types, (ScalarType::F64, ScalarType::F32) | (ScalarType::F32, ScalarType::I16));
     let fits = match op {
         ConvertOp::SignExtend | ConvertOp::ZeroExtend => integral(a) && b.is_integer() && bits(a) < bits(b),
         ConvertOp::Truncate => a.is_integer() && integral(b) && bits(a) > bits(b),
         ConvertOp::SignedToFloat | ConvertOp::UnsignedToFloat => a.is_integer() && b.is_float(),
         ConvertOp::FloatToSigned | ConvertOp::FloatToUnsigned => a.is_float() && b.is_integer(),
-        ConvertOp::FloatExtend => (a, b) == (ScalarType::F32, ScalarType::F64),
-        ConvertOp::FloatTruncate => (a, b) == (ScalarType::F64, ScalarType::F32),
+        ConvertOp::FloatExtend => is_wider((b, a)),
+        ConvertOp::FloatTruncate => is_wider((a, b)),
         ConvertOp::Bitcast => unreachable!("returned above"),
     };
     fits && from.lanes == to.lanes

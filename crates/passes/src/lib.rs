@@ -57,7 +57,7 @@ pub use fusion::{
     AttentionFusion, ConvolutionChaining, InstructionFusion, MultiOutputFusion, ProducerDuplication,
     RowFusion,
 };
-pub use numerics::{BatchNormFolding, SoftmaxReciprocal, TreeReductionRewriter};
+pub use numerics::{BatchNormFolding, FloatNarrowing, SoftmaxReciprocal, TreeReductionRewriter};
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
 pub use quantization::{
@@ -95,6 +95,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(Defuser),
         Box::new(DotOperandLayout),
         Box::new(DynamicDimensionResults),
+        Box::new(FloatNarrowing { to: shape::PrimitiveType::Bf16 }),
         Box::new(InstructionFusion::default()),
         Box::new(IntegerNarrowing),
         Box::new(ConvolutionChaining::default()),

@@ -1,9 +1,11 @@
 //! Rewrites that change how results are rounded.
 
 mod batch_norm_folding;
+mod float_narrowing;
 mod softmax_reciprocal;
 mod tree_reduction;
 
 pub use batch_norm_folding::BatchNormFolding;
+pub use float_narrowing::FloatNarrowing;
 pub use softmax_reciprocal::SoftmaxReciprocal;
 pub use tree_reduction::TreeReductionRewriter;

@@ -92,7 +92,7 @@ pub use fusion::{Fusion, Position, RowSlice};
 pub use kernel_plan::KernelPlan;
 pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
-pub use options::Options;
+pub use options::{Options, Precision};
 pub use packing::{PackedConstant, Packing};
 pub use planner::{attention_pays, plan, plan_with};
 pub use reduction::reduce::{ReduceKind, ReducePlan};

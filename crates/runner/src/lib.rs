@@ -23,6 +23,7 @@ mod kernels;
 mod latency;
 mod limits;
 mod peak;
+mod precision;
 mod profile;
 mod profile_options;
 mod quantization;
@@ -40,6 +41,7 @@ pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};
 pub use latency::Latency;
 pub use limits::index_limits;
 pub use peak::{Peak, Probe, measure_peak};
+pub use precision::{Distance, Movement, PrecisionReport, measure_precision};
 pub use profile::profile;
 pub use profile_options::ProfileOptions;
 pub use quantization::{

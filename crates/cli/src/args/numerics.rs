@@ -1,7 +1,7 @@
 //! Flags that bound how far rounding may deviate from a plain sum of products.
 
 use clap::Args;
-use compiler::{PlanOptions, Winograd};
+use compiler::{PlanOptions, Precision, Winograd};
 
 /// Flags that select the algorithms for dots and convolutions.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -17,6 +17,19 @@ pub(crate) struct NumericsArgs {
     /// TF32, which has a mantissa of 10 bits
     #[arg(long, alias = "allow_tf32", conflicts_with = "precise")]
     allow_tf32: bool,
+    /// Round the operands of dots and convolutions with constant weights to this type. Sums and all
+    /// other operations stay in f32, and so do arguments and results
+    #[arg(long, value_enum, value_name = "TYPE", default_value_t = PrecisionArg::F32)]
+    precision: PrecisionArg,
+}
+
+/// Types of `--precision`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default)]
+enum PrecisionArg {
+    #[default]
+    F32,
+    Bf16,
+    F16,
 }
 
 impl NumericsArgs {
@@ -27,6 +40,11 @@ impl NumericsArgs {
             (_, true) => Winograd::Never,
             _ => Winograd::Small,
         };
-        PlanOptions { winograd, allow_tf32: self.allow_tf32, ..PlanOptions::default() }
+        let precision = match self.precision {
+            PrecisionArg::F32 => Precision::F32,
+            PrecisionArg::Bf16 => Precision::Bf16,
+            PrecisionArg::F16 => Precision::F16,
+        };
+        PlanOptions { winograd, allow_tf32: self.allow_tf32, precision, ..PlanOptions::default() }
     }
 }

@@ -1,22 +1,26 @@
 //! `tfcompile verify`: compares compiled code with the evaluator.
 
+use crate::args::feeds::FeedArgs;
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
+use crate::program::arguments::Arguments;
 use crate::program::in_process::{Program, compile_kernel};
 use clap::Args;
-use compiler::{BackOptions, Executable, NoObserver, compile_module, in_process_options};
+use compiler::{BackOptions, Executable, NoObserver, Precision, compile_module, in_process_options};
 use hlo::{Origin, Output, Role};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use runner::{Subject, VerifyOptions, VerifyReport};
+use runner::{Fill, Inputs, PrecisionReport, Subject, VerifyOptions, VerifyReport};
 use serde_json::json;
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// `tfcompile verify`.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) feeds: FeedArgs,
     /// Seed of the random inputs
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -30,9 +34,24 @@ pub(crate) struct Verify {
 }
 
 /// Compares compiled code with the evaluator on random and edge-case inputs. Returns an error if
-/// they disagree.
+/// they disagree. With `--precision`, it also measures how far results move, on the given inputs.
 pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
-    let program = Program::compile(&arguments.model, xla, |_, _| Ok(()))?;
+    let precision = arguments.model.plan_options()?.precision;
+    let is_narrow = precision != Precision::F32;
+    if !is_narrow && arguments.feeds.is_given() {
+        return Err(Error::invalid(
+            "--feed, --var, --variables, and --random are inputs for --precision; verify chooses its own inputs",
+        )
+        .coded(Code::CommandLine));
+    }
+    let mut inputs = None;
+    let program = Program::compile(&arguments.model, xla, |signature, initial| {
+        if is_narrow {
+            let read = Arguments::read(&arguments.feeds, signature, initial, Some(Fill::Random));
+            inputs = Some(read.coded(Code::GivenArray)?.inputs);
+        }
+        Ok(())
+    })?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
     let imported = compiler::with_size_results(&program.imported)?;
@@ -45,7 +64,8 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     }
     let compile = |module| compile_kernel(module, &program.back, program.compiled.plan_options.clone());
     let subject = Subject {
-        imported: &imported,
+        // Rounded operands are part of the meaning of the optimized module only.
+        imported: if is_narrow { &program.compiled.module } else { &imported },
         optimized: &program.compiled.module,
         results: &results,
         feeds: signature.arguments().iter().filter(|a| a.role == Role::Feed).count(),
@@ -63,6 +83,10 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
         };
     }
     let report = check(&subject, &options, &arguments.model)?;
+    let moved = match &inputs {
+        Some(inputs) => Some(measure(inputs, &imported, &results, precision, &executable)?),
+        None => None,
+    };
     // A program for a device is also compared with the processor's, which says whose error it is.
     let processor = match program.back.open_device {
         Some(_) => Some(check_processor(&program, &subject, &options, &arguments.model)?),
@@ -70,10 +94,13 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     };
     let passed = report.passed() && processor.as_ref().is_none_or(VerifyReport::passed);
     if arguments.json {
-        let json = match &processor {
+        let mut json = match &processor {
             Some(processor) => json!({ "device": report.to_json(), "processor": processor.to_json() }),
             None => report.to_json(),
         };
+        if let Some(moved) = &moved {
+            json["precision"] = moved.to_json();
+        }
         outputs::print(&format!("{json:#}\n"))?;
     } else if !(arguments.model.quiet && passed) {
         match &processor {
@@ -81,6 +108,9 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
                 outputs::print(&format!("== on the device\n{report}\n== on the processor\n{processor}"))?;
             }
             None => outputs::print(&format!("{report}"))?,
+        }
+        if let Some(moved) = &moved {
+            outputs::print(&format!("\n{moved}"))?;
         }
     }
     if passed {
@@ -90,6 +120,27 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
             "the compiled code and the evaluator disagree; this is a bug in tfcompile, please report it",
         ))
     }
+}
+
+/// Measures how far a precision moves results, on each batch of the inputs.
+fn measure(
+    inputs: &Inputs,
+    imported: &hlo::Module,
+    results: &[String],
+    precision: Precision,
+    executable: &Executable,
+) -> Result<PrecisionReport> {
+    let batch = |step: u64| {
+        let mut arguments = inputs.first.clone();
+        inputs.at(step).for_each(|(k, array)| arguments[k] = array.clone());
+        arguments
+    };
+    let batches: Vec<_> = (0..inputs.batch_count().unwrap_or(1)).map(batch).collect();
+    compiler::guarded(|| {
+        runner::measure_precision(imported, results, precision.name(), &batches, &mut |arguments| {
+            executable.run_whole(arguments)
+        })
+    })
 }
 
 /// Verifies the processor's code of the same program.

@@ -99,6 +99,7 @@ fn target(flags: &ModelArgs) -> Result<Target> {
     if target.vector_bytes > host.vector_bytes
         || is_missing(target.has_fma, host.has_fma)
         || is_missing(target.has_f16_conversion, host.has_f16_conversion)
+        || is_missing(target.has_bf16_products, host.has_bf16_products)
         || is_missing(target.has_rounding, host.has_rounding)
         || is_missing(target.has_float_parts, host.has_float_parts)
     {

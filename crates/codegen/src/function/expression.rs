@@ -201,6 +201,22 @@ impl<'c> FunctionTranslator<'_, 'c> {
 
     fn convert(&self, op: ConvertOp, from: ValueId, to: ValueId) -> Result<BasicValueEnum<'c>> {
         let (a, ty) = (self.value(from)?, self.ty(to));
+        let scalars = (self.source.values[from].scalar, self.source.values[to].scalar);
+        let f16 = || -> BasicTypeEnum<'c> {
+            let (scalar, lanes) = (self.module.context.f16_type(), self.source.values[to].lanes);
+            if lanes == 1 { scalar.into() } else { scalar.vec_type(lanes).into() }
+        };
+        match (op, scalars) {
+            (ConvertOp::FloatExtend, (ScalarType::I16, _)) => {
+                let halves = self.builder.build_bit_cast(a, f16(), "").built()?;
+                return self.builder.build_cast(InstructionOpcode::FPExt, halves, ty, "").built();
+            }
+            (ConvertOp::FloatTruncate, (_, ScalarType::I16)) => {
+                let halves = self.builder.build_cast(InstructionOpcode::FPTrunc, a, f16(), "").built()?;
+                return self.builder.build_bit_cast(halves, ty, "").built();
+            }
+            _ => {}
+        }
         let opcode = match op {
             ConvertOp::SignExtend => InstructionOpcode::SExt,
             ConvertOp::ZeroExtend => InstructionOpcode::ZExt,
@@ -211,7 +227,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             ConvertOp::FloatTruncate => InstructionOpcode::FPTrunc,
             ConvertOp::FloatToSigned => return self.float_to_integer(true, a, ty),
             ConvertOp::FloatToUnsigned => return self.float_to_integer(false, a, ty),
-            ConvertOp::Bitcast => match (self.source.values[from].scalar, self.source.values[to].scalar) {
+            ConvertOp::Bitcast => match scalars {
                 (ScalarType::Ptr, ScalarType::Ptr) => return Ok(a),
                 (ScalarType::Ptr, _) => InstructionOpcode::PtrToInt,
                 (_, ScalarType::Ptr) => InstructionOpcode::IntToPtr,
