@@ -1,7 +1,8 @@
 //! Bias correction (Nagel et al., 2019): the error of rounded weights times the mean input of a
 //! layer is the mean error of its outputs, which a constant can remove.
 
-use crate::layer::{Layer, elements, literal};
+use crate::layer::{Layer, elements};
+use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::Literal;
 use shape::index::{multi_index, row_major_strides};
@@ -53,7 +54,7 @@ impl Default for Sums {
 pub fn correction(module: &Module, layer: &Layer, errors: &[f32], means: &[f64]) -> Option<Vec<f32>> {
     let weights = layer.literal(module)?;
     let sizes = weights.array_shape().sizes();
-    let &[channel] = &layer.channels[..] else { return None };
+    let channel = layer.channel?;
     let mut shifts = vec![0f64; sizes[channel] as usize];
     let contraction = &module[layer.computation][layer.instruction];
     let feature: Box<dyn Fn(&[i64]) -> i64> = match contraction.op() {
@@ -84,12 +85,16 @@ pub(crate) fn bias(computation: &Computation, sum: InstructionId, value: Instruc
     let Op::Add {} = computation[sum].op() else { return None };
     let &[a, b] = computation[sum].operands() else { return None };
     let other = if a == value { b } else { a };
-    let rank = computation[sum].shape().as_array()?.rank();
-    let Op::Broadcast { dimensions } = computation[other].op() else { return None };
-    if a == b || dimensions.as_slice() != [rank.checked_sub(1)?] {
-        return None;
-    }
-    literal(computation, computation[other].operands()[0])?.to_vec()
+    if a == b { None } else { channels(computation, other) }
+}
+
+/// The number of each index of the last dimension, if an instruction is constant along the others.
+pub(crate) fn channels(computation: &Computation, id: InstructionId) -> Option<Vec<f32>> {
+    let shape = computation[id].shape().as_array()?;
+    let last = shape.rank().checked_sub(1)?;
+    let constant = ChannelConstant::of(computation, id)?;
+    let is_along = constant.dimension.is_none_or(|dimension| dimension == last);
+    is_along.then(|| (0..shape.size(last) as usize).map(|k| constant.at(k) as f32).collect())
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 //! Between the layers, each feature may be shifted by a constant, cut off at zero or at a limit,
 //! and pooled, but features may not be mixed.
 
-use crate::bias::bias;
+use crate::bias::{bias, channels};
 use crate::form::Builder;
-use crate::layer::{Layer, Layers, elements, literal};
+use crate::layer::{Layer, Layers, elements};
+use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::Literal;
 use shape::index::row_major_strides;
@@ -100,13 +101,13 @@ impl Path {
                 }
                 Op::Maximum {} => {
                     let &[a, b] = computation[user].operands() else { return None };
-                    (splat(computation, if a == end { b } else { a })? == 0.0).then_some(())?;
+                    (only(computation, if a == end { b } else { a })? == 0.0).then_some(())?;
                 }
                 Op::Clamp {} => {
                     let &[least, value, most] = computation[user].operands() else { return None };
-                    let is_limit = value == end && splat(computation, least)? == 0.0;
-                    (is_limit && limits(computation, most, count)?.iter().all(|most| *most > 0.0))
-                        .then_some(())?;
+                    let is_limit = value == end && only(computation, least)? == 0.0;
+                    let most = limits(computation, most, count as usize)?;
+                    (is_limit && most.iter().all(|most| *most > 0.0)).then_some(())?;
                     steps.push(Step::Limit { clamp: user });
                 }
                 Op::ReduceWindow { window, to_apply } => {
@@ -123,7 +124,7 @@ impl Path {
                 }
                 Op::Multiply {} | Op::Divide {} => {
                     let &[a, b] = computation[user].operands() else { return None };
-                    (a == end && splat(computation, b)? > 0.0).then_some(())?;
+                    (a == end && only(computation, b)? > 0.0).then_some(())?;
                 }
                 _ => return None,
             }
@@ -139,26 +140,17 @@ fn is_extreme_or_sum(computation: &Computation) -> bool {
     matches!(computation[computation.root()].op(), Op::Maximum {} | Op::Add {})
 }
 
-/// The number in all elements of a constant or a broadcast scalar.
-fn splat(computation: &Computation, id: InstructionId) -> Option<f64> {
-    let source = match computation[id].op() {
-        Op::Broadcast { .. } => computation[id].operands()[0],
-        _ => id,
-    };
-    let literal = literal(computation, source)?;
-    (literal.array_shape().element_count() > 0 && literal.is_splat())
-        .then(|| literal.scalar_at(0).as_f64())?
+/// The number in all elements of a constant.
+fn only(computation: &Computation, id: InstructionId) -> Option<f64> {
+    ChannelConstant::of(computation, id)?.only()
 }
 
-/// The number for each index of the last dimension in a constant or a broadcast constant.
-fn limits(computation: &Computation, id: InstructionId, count: i64) -> Option<Vec<f32>> {
-    if let Some(number) = splat(computation, id) {
-        return Some(vec![number as f32; count as usize]);
+/// The number of each feature in a constant.
+fn limits(computation: &Computation, id: InstructionId, count: usize) -> Option<Vec<f32>> {
+    match only(computation, id) {
+        Some(number) => Some(vec![number as f32; count]),
+        None => channels(computation, id),
     }
-    let Op::Broadcast { dimensions } = computation[id].op() else { return None };
-    let rank = computation[id].shape().as_array()?.rank();
-    let vector = literal(computation, computation[id].operands()[0])?;
-    (dimensions.as_slice() == [rank - 1]).then(|| elements(vector))
 }
 
 /// Side of a layer that factors belong to.
@@ -173,7 +165,7 @@ fn factor_of(module: &Module, layer: &Layer, side: Side) -> Option<Box<dyn Fn(us
     let sizes = layer.literal(module)?.array_shape().sizes();
     let strides = row_major_strides(&sizes);
     let at = move |k: usize, d: usize| (k as i64 / strides[d] % sizes[d]) as usize;
-    let &[channel] = &layer.channels[..] else { return None };
+    let channel = layer.channel?;
     match (module[layer.computation][layer.instruction].op(), side) {
         (Op::Convolution { dim_labels, feature_group_count, .. }, Side::Features) => {
             let weights = layer.literal(module)?.array_shape();
@@ -246,20 +238,18 @@ fn divide(computation: &mut Computation, step: Step, factors: &[f32]) {
         }
         Step::Limit { clamp } => {
             let most = computation[clamp].operands()[2];
-            let Some(limits) = limits(computation, most, factors.len() as i64) else { return };
+            let Some(limits) = limits(computation, most, factors.len()) else { return };
             (clamp, 2, limits)
         }
     };
     let divided: Vec<f32> = numbers.iter().zip(factors).map(|(number, factor)| number / factor).collect();
     let shape = computation[user].shape().clone();
-    let last = shape.expect_array().rank() - 1;
     let is_limit = matches!(computation[user].op(), Op::Clamp {});
     let mut builder = Builder::new(computation, user);
-    let vector = builder.constant(Literal::from_elements(&[divided.len() as i64], &divided));
-    let spread = builder.add(Op::Broadcast { dimensions: vec![last] }, shape, &[vector]);
+    let spread = builder.channels(&divided, shape.clone());
     if is_limit {
         // Both bounds of a clamp have the same form.
-        let zeros = builder.splat(0.0, user);
+        let zeros = builder.channels(&vec![0.0; divided.len()], shape);
         computation.replace_operand(user, 0, zeros);
     }
     computation.replace_operand(user, old, spread);
@@ -300,7 +290,6 @@ ENTRY main {
         let sum = entry.find("sum").expect("an instruction");
         assert_eq!(bias(entry, sum, entry.find("first").expect("an instruction")), Some(vec![4.0, 2.0]));
         let limit = entry[entry.find("limited").expect("an instruction")].operands()[2];
-        let limits = literal(entry, entry[limit].operands()[0]).expect("a constant");
-        assert_eq!(elements(limits), [3.0, 12.0]);
+        assert_eq!(channels(entry, limit), Some(vec![3.0, 12.0]));
     }
 }

@@ -12,8 +12,8 @@ pub struct Layer {
     pub instruction: InstructionId,
     /// Position of the weights among its operands.
     pub weights: usize,
-    /// Dimensions of the weights that have a scale for each index. They are not summed over.
-    pub channels: Vec<usize>,
+    /// Dimension of the weights that has a scale for each index. It is not summed over.
+    pub channel: Option<usize>,
 }
 
 /// A contraction that cannot be quantized.
@@ -143,21 +143,21 @@ fn layer(
     if shape.element_count() == 0 || result.element_count() == 0 {
         return Some(Err("it is empty".to_owned()));
     }
-    Some(Ok(Layer { computation: id, instruction, weights, channels: channels(op, weights, shape) }))
+    Some(Ok(Layer { computation: id, instruction, weights, channel: channel(op, weights, shape) }))
 }
 
-/// Dimensions of the weights of a contraction that are not summed over.
-fn channels(op: &Op, weights: usize, shape: &ArrayShape) -> Vec<usize> {
+/// The largest dimension of the weights of a contraction that is not summed over.
+fn channel(op: &Op, weights: usize, shape: &ArrayShape) -> Option<usize> {
     match op {
         Op::Dot { dot_dimension_numbers: numbers } => {
             let summed = match weights {
                 0 => &numbers.lhs_contracting_dims,
                 _ => &numbers.rhs_contracting_dims,
             };
-            (0..shape.rank()).filter(|d| !summed.contains(d)).collect()
+            (0..shape.rank()).filter(|d| !summed.contains(d)).max_by_key(|&d| shape.size(d))
         }
-        Op::Convolution { dim_labels, .. } => vec![dim_labels.kernel_output_feature_dimension],
-        _ => Vec::new(),
+        Op::Convolution { dim_labels, .. } => Some(dim_labels.kernel_output_feature_dimension),
+        _ => None,
     }
 }
 

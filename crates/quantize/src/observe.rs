@@ -61,8 +61,8 @@ pub fn with_switches(
             let quantization = points.group(input).and_then(|group| quantizations.get(group));
             let quantization =
                 *quantization.ok_or_else(|| Error::internal("a layer's input has no scale"))?;
-            let q = builder.quantize(input, quantization);
-            let new = builder.dequantize(q, quantization);
+            let q = builder.quantize(input, quantization)?;
+            let new = builder.dequantize(q, quantization)?;
             select(&mut builder, 1 - layer.weights, new);
         }
         let mut new = values(&mut builder, &form.weights)?;

@@ -129,9 +129,9 @@ impl Integers<'_> {
             builder.computation.set_shape(value, shape.into());
             value
         } else {
-            builder.quantize(value, quantization)
+            builder.quantize(value, quantization)?
         };
-        let dequantized = builder.dequantize(stored, quantization);
+        let dequantized = builder.dequantize(stored, quantization)?;
         for user in users {
             // A result of the program remains a float.
             if user == root && !is_parameter {
@@ -200,17 +200,8 @@ fn replace_weights(module: &mut Module, layer: &Layer, weights: &Weights) -> Res
 /// Adds the values of new weights.
 pub(crate) fn values(builder: &mut Builder<'_>, weights: &Weights) -> Result<InstructionId> {
     match weights {
-        Weights::Integers(QuantizedWeights { integers, scales, dimensions }) => {
-            Ok(builder.dequantize_constant(integers.clone(), scales.clone(), dimensions.clone()))
-        }
-        Weights::Blocks(QuantizedWeights { integers, scales, dimensions }) => {
-            let blocks = builder.dequantize_constant(integers.clone(), scales.clone(), dimensions.clone());
-            let &[count, summands, outputs] = &integers.array_shape().sizes()[..] else {
-                return Err(Error::internal("expected blocks of three dimensions"));
-            };
-            let shape = Shape::array(PrimitiveType::F32, &[count * summands, outputs]);
-            Ok(builder.add(Op::Reshape {}, shape, &[blocks]))
-        }
+        Weights::Integers(weights) => builder.dequantize_channels(weights),
+        Weights::Blocks(weights) => builder.dequantize_blocks(weights),
         Weights::Half(literal) => {
             let half = builder.constant(literal.clone());
             Ok(builder.convert(half, PrimitiveType::F32))
@@ -221,7 +212,7 @@ pub(crate) fn values(builder: &mut Builder<'_>, weights: &Weights) -> Result<Ins
 
 /// Gives a dot weights `[K, N]`, whatever their order was.
 fn replace_with_blocks(builder: &mut Builder<'_>, layer: &Layer, weights: &QuantizedWeights) -> Result<()> {
-    let new = values(builder, &Weights::Blocks(weights.clone()))?;
+    let new = builder.dequantize_blocks(weights)?;
     let instruction = &builder.computation[layer.instruction];
     let Op::Dot { dot_dimension_numbers } = instruction.op() else {
         return Err(Error::internal("expected a dot with blocks of weights"));
@@ -241,7 +232,6 @@ fn correct(module: &mut Module, layer: &Layer, correction: &[f32]) {
     let computation = module.computation_mut(layer.computation);
     let id = layer.instruction;
     let shape = computation[id].shape().clone();
-    let Some(last) = shape.as_array().and_then(|shape| shape.rank().checked_sub(1)) else { return };
     let mut numbers = correction.to_vec();
     let mut replaced = id;
     if let &[user] = computation[id].users()
@@ -252,8 +242,7 @@ fn correct(module: &mut Module, layer: &Layer, correction: &[f32]) {
     }
     let users = computation[replaced].users().to_vec();
     let mut builder = Builder::new(computation, replaced);
-    let vector = builder.constant(Literal::from_elements(&[numbers.len() as i64], &numbers));
-    let spread = builder.add(Op::Broadcast { dimensions: vec![last] }, shape.clone(), &[vector]);
+    let spread = builder.channels(&numbers, shape.clone());
     let sum = builder.add(Op::Add {}, shape, &[id, spread]);
     for user in users {
         let operands = computation[user].operands().to_vec();

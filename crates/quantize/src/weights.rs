@@ -22,34 +22,30 @@ pub const BLOCK: usize = 32;
 /// Fractions of the largest weight that are tried as the end of the range, in hundredths.
 const TRIED: std::ops::RangeInclusive<u32> = 60..=100;
 
-/// Weights as `s8` from -127 to 127 with a scale for each index of the channels. `search` chooses
-/// the scales with the least squared error; otherwise the largest weight becomes 127.
-pub fn per_channel(weights: &Literal, channels: &[usize], search: bool) -> QuantizedWeights {
-    let shape = weights.array_shape();
-    let sizes = shape.sizes();
-    let strides = row_major_strides(&sizes);
-    let counts: Vec<i64> = channels.iter().map(|&d| sizes[d]).collect();
-    let channel_of = |linear: usize| {
-        let index = |&d: &usize| linear as i64 / strides[d] % sizes[d];
-        channels.iter().fold(0, |channel, d| channel * sizes[*d] + index(d)) as usize
-    };
+/// Weights as `s8` from -127 to 127 with a scale for each index of the channel, or one for all.
+/// `search` chooses the scales with the least squared error; otherwise the largest weight becomes
+/// 127.
+pub fn per_channel(weights: &Literal, channel: Option<usize>, search: bool) -> QuantizedWeights {
+    let sizes = weights.array_shape().sizes();
+    let stride = channel.map_or(1, |d| row_major_strides(&sizes)[d] as usize);
+    let count = channel.map_or(1, |d| sizes[d] as usize);
     let values = elements(weights);
-    let count = counts.iter().product::<i64>() as usize;
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
-    (0..values.len()).for_each(|k| members[channel_of(k)].push(k));
+    (0..values.len()).for_each(|k| members[k / stride % count].push(k));
     let (mut integers, mut scales) = (vec![0i8; values.len()], Vec::with_capacity(count));
     for members in members {
-        let channel: Vec<f32> = members.iter().map(|&k| values[k]).collect();
-        let scale = scale(&channel, -127.0, 127.0, search);
-        for (&k, &value) in members.iter().zip(&channel) {
+        let values_of_channel: Vec<f32> = members.iter().map(|&k| values[k]).collect();
+        let scale = scale(&values_of_channel, -127.0, 127.0, search);
+        for (&k, &value) in members.iter().zip(&values_of_channel) {
             integers[k] = step(value, scale, -127.0, 127.0) as i8;
         }
         scales.push(scale);
     }
+    let counts: Vec<i64> = channel.iter().map(|&d| sizes[d]).collect();
     QuantizedWeights {
         integers: Literal::from_elements(&sizes, &integers),
         scales: Literal::from_elements(&counts, &scales),
-        dimensions: channels.to_vec(),
+        dimensions: channel.into_iter().collect(),
     }
 }
 
@@ -151,7 +147,7 @@ mod tests {
     #[test]
     fn each_channel_has_its_scale() {
         let weights = Literal::from_elements(&[3, 2], &[1.27f32, -0.5, -0.635, 0.25, 0.01, 0.0]);
-        let quantized = per_channel(&weights, &[1], false);
+        let quantized = per_channel(&weights, Some(1), false);
         assert_eq!(quantized.integers, Literal::from_elements(&[3, 2], &[127i8, -127, -64, 64, 1, 0]));
         let scales = elements(&quantized.scales);
         assert_eq!(scales.len(), 2);
@@ -160,17 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn scales_lie_along_all_channels() {
-        // Channels [0][j] and [1][j] of [2, 2, 2]; dimension 1 is summed.
-        let weights = Literal::from_elements(&[2, 2, 2], &[1f32, 2.0, 0.5, 1.0, 4.0, 8.0, 2.0, 4.0]);
-        let quantized = per_channel(&weights, &[0, 2], false);
-        let expected: Vec<f32> = [1.0, 2.0, 4.0, 8.0].map(|largest: f32| largest / 127.0).to_vec();
-        assert_eq!(elements(&quantized.scales), expected);
-        assert_eq!(quantized.scales.array_shape().sizes(), [2, 2]);
-        assert_eq!(
-            quantized.integers,
-            Literal::from_elements(&[2, 2, 2], &[127i8, 127, 64, 64, 127, 127, 64, 64])
-        );
+    fn weights_without_channels_have_one_scale() {
+        let weights = Literal::from_elements(&[2, 2], &[1f32, -2.0, 0.5, 0.0]);
+        let quantized = per_channel(&weights, None, false);
+        assert_eq!(quantized.scales, Literal::scalar(2f32 / 127.0));
+        assert_eq!(quantized.integers, Literal::from_elements(&[2, 2], &[64i8, -127, 32, 0]));
+        assert_eq!(quantized.values()[1], -2.0);
     }
 
     #[test]
@@ -180,7 +171,7 @@ mod tests {
         let error = |quantized: QuantizedWeights| -> f64 {
             quantized.values().iter().zip(&values).map(|(a, b)| f64::from(a - b).powi(2)).sum()
         };
-        let (plain, searched) = (per_channel(&weights, &[1], false), per_channel(&weights, &[1], true));
+        let (plain, searched) = (per_channel(&weights, Some(1), false), per_channel(&weights, Some(1), true));
         assert!(error(searched) <= error(plain));
     }
 

@@ -11,7 +11,7 @@ pub use report::{LayerReport, QuantizationReport, ResultReport};
 use crate::Inputs;
 use calibration::Calibration;
 use compiler::{Executable, NoObserver, PassRun};
-use hlo::{Argument, InstructionId, Interface, Module, Origin, Output, Program, Role};
+use hlo::{Argument, InstructionId, Interface, Module, OpMetadata, Origin, Output, Program, Role};
 use quantize::{Form, LayerForm, Layers, Method, Points, rewrite};
 use selection::Selection;
 use shape::{PrimitiveType, Quantization};
@@ -129,7 +129,26 @@ pub fn quantize(
         equalized_pairs,
     };
     let report = report.report();
-    Ok((selection.program, report))
+    let Program { mut module, interface } = selection.program;
+    name_parameters(&mut module, &interface);
+    Ok((Program { module, interface }, report))
+}
+
+/// Gives the parameters the names of the arguments, which a written module keeps.
+fn name_parameters(module: &mut Module, interface: &Interface) {
+    let entry = module.entry();
+    for (number, argument) in interface.arguments().iter().enumerate() {
+        let name = argument.name.clone().unwrap_or_else(|| argument.id.short());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let computation = module.computation_mut(entry);
+        let parameter = computation.parameters()[number];
+        if computation[parameter].name() != name && !name.is_empty() {
+            computation.rename(parameter, &name);
+        }
+        // Readers of StableHLO prefer the name of the node.
+        computation.set_metadata(parameter, OpMetadata::default());
+    }
 }
 
 /// Returns an error if no layer can be quantized.

@@ -109,8 +109,8 @@ impl Parts<'_> {
         let new: Option<Vec<f32>> = match &form.weights {
             Weights::Float => None,
             Weights::Integers(weights) => Some(weights.values()),
-            Weights::Blocks(weights) => Some(match (&layer.channels[..], literal) {
-                ([0], Some(literal)) => transposed(&weights.values(), &literal.array_shape().sizes()),
+            Weights::Blocks(weights) => Some(match (layer.channel, literal) {
+                (Some(0), Some(literal)) => transposed(&weights.values(), &literal.array_shape().sizes()),
                 _ => weights.values(),
             }),
             Weights::Half(half) => {
@@ -213,12 +213,16 @@ impl QuantizationReport {
             );
         }
         let _ = writeln!(text, ", {} samples", self.samples);
+        let scope = common_scope(&self.layers);
+        if !scope.is_empty() {
+            let _ = writeln!(text, "layers of {scope}:");
+        }
         let header =
             ["layer", "op", "weights", "form", "input scale", "zero point", "weights error", "error alone"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
         for layer in &self.layers {
             rows.push(vec![
-                layer.name.clone(),
+                layer.name[scope.len()..].to_owned(),
                 layer.op.to_owned(),
                 layer.weights.clone(),
                 layer.form.to_owned(),
@@ -287,6 +291,14 @@ impl QuantizationReport {
             "weight_bytes_after": self.weight_bytes.1,
         })
     }
+}
+
+/// The scopes with which all layers' names begin, up to the last `/` of them.
+fn common_scope(layers: &[LayerReport]) -> String {
+    let Some(first) = layers.first() else { return String::new() };
+    let ends = first.name.match_indices('/').map(|(at, _)| &first.name[..=at]);
+    let is_common = |scope: &&str| layers.iter().all(|layer| layer.name.starts_with(*scope));
+    ends.take_while(is_common).last().unwrap_or("").to_owned()
 }
 
 /// Rows of equal columns. The first three columns are words, the others numbers.

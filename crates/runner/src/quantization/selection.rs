@@ -54,7 +54,7 @@ fn form(
         return Err(format!("it has fewer than {LEAST_WEIGHTS} weights"));
     }
     let searches = options.method == Method::Mse;
-    let integers = || weights::per_channel(literal, &layer.channels, searches);
+    let integers = || weights::per_channel(literal, layer.channel, searches);
     let of_weights = |weights| Ok(LayerForm { weights, ..LayerForm::UNCHANGED });
     let half = |element_type| {
         let rounded = weights::rounded(literal, element_type);
@@ -85,9 +85,9 @@ fn form(
 /// Blocks of 4 bits of a dot with weights `[K, N]` or `[N, K]`.
 fn blocks(module: &Module, layer: &Layer, literal: &Literal) -> Option<weights::QuantizedWeights> {
     let Op::Dot { .. } = module[layer.computation][layer.instruction].op() else { return None };
-    match (literal.array_shape().rank(), &layer.channels[..]) {
-        (2, [1]) => weights::blocks_of_s4(literal),
-        (2, [0]) => weights::blocks_of_s4(&literal.transpose(&[1, 0])),
+    match (literal.array_shape().rank(), layer.channel) {
+        (2, Some(1)) => weights::blocks_of_s4(literal),
+        (2, Some(0)) => weights::blocks_of_s4(&literal.transpose(&[1, 0])),
         _ => None,
     }
 }
