@@ -51,7 +51,7 @@ fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut Numbers) -
 }
 
 /// Runs a module on all machines. Each kernel multiplies groups where the machine can.
-fn check(text: &str) {
+pub(crate) fn check(text: &str) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(text.len() as u64);
@@ -185,6 +185,13 @@ fn convolutions_of_groups() {
         ([1, 6, 9, 40], [3, 3, 1, 40], "size=3x3 stride=2x2 pad=1_1x1_1", [1, 3, 5, 40], 40),
         ([1, 7, 5, 8], [2, 3, 1, 32], "size=2x3 pad=1_0x1_1", [1, 7, 5, 32], 8),
         ([1, 6, 20, 18], [1, 9, 1, 18], "size=1x9 pad=0_0x4_4", [1, 6, 20, 18], 18),
+        // Windows without padding, whose columns of taps are in groups.
+        ([1, 9, 10, 40], [3, 3, 1, 40], "size=3x3", [1, 7, 8, 40], 40),
+        ([2, 11, 9, 5], [5, 5, 1, 5], "size=5x5 stride=2x2", [2, 4, 3, 5], 5),
+        ([1, 10, 6, 33], [7, 2, 1, 33], "size=7x2 stride=1x2", [1, 4, 3, 33], 33),
+        ([1, 9, 9, 8], [3, 3, 1, 32], "size=3x3 rhs_dilate=2x2", [1, 5, 5, 32], 8),
+        ([9, 4, 3, 18], [4, 3, 1, 18], "size=4x3", [9, 1, 1, 18], 18),
+        ([1, 13, 1, 16], [9, 1, 1, 16], "size=9x1", [1, 5, 1, 16], 16),
         // Lines of taps that are one run, and a last line that is not whole.
         ([2, 8, 9, 3], [3, 3, 3, 16], "size=3x3", [2, 6, 7, 16], 1),
         ([1, 9, 11, 3], [5, 3, 3, 20], "size=5x3 stride=2x2 pad=2_2x0_0", [1, 5, 5, 20], 1),

@@ -63,8 +63,8 @@ pub use contraction::attention::AttentionPlan;
 pub use contraction::chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use contraction::convolution::{
     ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, GradientPlan, GradientSize,
-    GradientTransform, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling, Transform, Winograd,
-    WinogradGradientPlan, WinogradGradientScratch, WinogradPlan, WinogradScratch,
+    GradientTransform, PackedColumns, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling,
+    Transform, Winograd, WinogradGradientPlan, WinogradGradientScratch, WinogradPlan, WinogradScratch,
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;

@@ -43,7 +43,10 @@ fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
     let bytes = Bytes::of(computation, computation[root].operands()[0])?;
     let weights = weights(computation, computation[root].operands()[1])?;
     let x_type = computation[bytes.array].shape().as_array()?.element_type;
-    let is_padded = bytes.zero != 0 && contraction.window.as_ref().is_some_and(is_padded);
+    let is_padded = contraction.window.as_ref().is_some_and(|window| {
+        let is_faster = contraction.is_depthwise && can_pad(window) && has_columns(window);
+        is_padded(window) && (bytes.zero != 0 || is_faster)
+    });
     if is_padded && !(fits(x_type, bytes.zero) && contraction.window.as_ref().is_some_and(can_pad)) {
         return None;
     }
@@ -93,6 +96,9 @@ struct Contraction {
     /// The dimension of the right operand that is the last one of the result, if no other free
     /// dimension and no batch dimension comes before it there.
     outputs: Option<usize>,
+    /// True if each output feature has one input feature. The taps of such windows are multiplied
+    /// in groups if all of them exist.
+    is_depthwise: bool,
 }
 
 impl Contraction {
@@ -117,12 +123,20 @@ impl Contraction {
                     &[only] if numbers.rhs_batch_dims.is_empty() => Some(only),
                     _ => None,
                 };
-                (is_along && columns >= FEW_COLUMNS).then_some(Self { window: None, outputs })
+                (is_along && columns >= FEW_COLUMNS).then_some(Self {
+                    window: None,
+                    outputs,
+                    is_depthwise: false,
+                })
             }
-            op @ Op::Convolution { window, .. } => {
+            op @ Op::Convolution { window, feature_group_count, .. } => {
                 let is_canonical = ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical);
                 let outputs = Some(array(1).rank() - 1);
-                is_canonical.then(|| Self { window: Some(window.clone()), outputs })
+                let kernel = array(1);
+                let is_depthwise = *feature_group_count >= FEW_COLUMNS
+                    && kernel.rank() > 2
+                    && kernel.size(kernel.rank() - 2) == 1;
+                is_canonical.then(|| Self { window: Some(window.clone()), outputs, is_depthwise })
             }
             _ => None,
         }
@@ -261,6 +275,12 @@ fn can_pad(window: &Window) -> bool {
         d.base_dilation == 1 && [d.padding_low, d.padding_high].iter().all(|p| (0..1 << 24).contains(p))
     };
     window.dimensions.iter().all(fits)
+}
+
+/// True if columns of the window have several taps.
+fn has_columns(window: &Window) -> bool {
+    const FEWEST: i64 = 3;
+    window.dimensions.iter().rev().nth(1).is_some_and(|d| d.size >= FEWEST)
 }
 
 /// Features below which lines of pixels are moved as a whole.

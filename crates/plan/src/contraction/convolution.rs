@@ -19,7 +19,7 @@ mod winograd_matrices;
 pub(crate) use candidates::candidates;
 
 pub use dense::DensePlan;
-pub use depthwise::DepthwisePlan;
+pub use depthwise::{DepthwisePlan, PackedColumns};
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use gradient::{GradientPlan, GradientSize, Strip};
 pub use rectangles::{Rectangle, TileSize};
@@ -155,6 +155,9 @@ impl<'s, 'm> Stage<'s, 'm> {
             {
                 Some(winograd_kernel::panels(literal, dims, winograd, *accumulator))
             }
+            (ConvolutionKind::Depthwise(DepthwisePlan { columns: Some(columns), .. }), Some(literal)) => {
+                Some(pack::columns(literal, dims, columns))
+            }
             _ => None,
         };
         packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(*kernel_operand), bytes }));
@@ -243,7 +246,8 @@ impl<'s, 'm> Stage<'s, 'm> {
             winograd.filter(|_| in_place || with_constant).map(|w| ConvolutionKind::Winograd(Box::new(w)))
         })
         .or_else(|| {
-            let depthwise = depthwise::choose(dims, accumulator, bands, candidate, target);
+            let grouping = depthwise::grouping(types, dims, target).filter(|_| is_constant);
+            let depthwise = depthwise::choose(dims, accumulator, grouping, bands, candidate, target);
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
@@ -282,7 +286,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             from != PrimitiveType::Pred && is_cheap(from, accumulator, target)
         });
         let has_kind = || {
-            depthwise::choose(dims, accumulator, None, None, target).is_some()
+            depthwise::choose(dims, accumulator, None, None, None, target).is_some()
                 || dense::choose(dims, accumulator, true, None, None, None, target).is_some()
         };
         let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
@@ -329,7 +333,12 @@ impl std::fmt::Display for ConvolutionPlan {
             write!(f, ", {groups} groups")?;
         }
         write!(f, ", {} taps, {inputs} to {outputs} features in {}", self.dims.taps(), self.accumulator)?;
-        if let ConvolutionKind::Dense(DensePlan { grouping: Some(grouping), .. }) = &self.kind {
+        let grouping = match &self.kind {
+            ConvolutionKind::Dense(dense) => dense.grouping,
+            ConvolutionKind::Depthwise(depthwise) => depthwise.columns.map(|columns| columns.grouping),
+            _ => None,
+        };
+        if let Some(grouping) = grouping {
             write!(f, ", {grouping}")?;
         }
         if let Some(tiling) = self.kind.tiling() {

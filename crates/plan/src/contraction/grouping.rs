@@ -130,7 +130,7 @@ impl Grouping {
     }
 
     /// Groups of a run of summands.
-    pub(crate) fn groups(self, run: i64) -> i64 {
+    pub fn groups(self, run: i64) -> i64 {
         (run + self.summands() - 1) / self.summands()
     }
 

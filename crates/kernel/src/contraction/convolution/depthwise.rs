@@ -1,5 +1,7 @@
 //! Tiles of pixels times vectors of features. Each feature has its own input feature.
 
+mod columns;
+
 use super::walk::{Pixels, repeat, span, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
@@ -20,15 +22,21 @@ pub(in crate::contraction) fn emit(
     depthwise: &DepthwisePlan,
     task: &Index,
 ) -> Result<()> {
-    let (input, kernel) = (cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?);
+    let input = cx.operand(plan.input_operand)?.clone();
+    let (kernel, kernel_type) = if depthwise.columns.is_some() {
+        (cx.first_packed()?, plan.accumulator)
+    } else {
+        let memory = cx.operand(plan.kernel_operand)?;
+        (memory.pointer, memory.shape.element_type)
+    };
     let nest = Nest {
         plan,
         depthwise,
         dims: &plan.dims,
         input: input.pointer,
         input_type: input.shape.element_type,
-        kernel: kernel.pointer,
-        kernel_type: kernel.shape.element_type,
+        kernel,
+        kernel_type,
     };
     let (chunk, features) = cx.div_rem(task, depthwise.feature_chunks)?;
     let whole = span(cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
@@ -116,11 +124,17 @@ impl Nest<'_> {
         let input = cx.offset(input, pixels.input, dims.groups * size);
         let size = self.kernel_type.byte_size() as i64;
         let kernel = cx.offset(self.kernel, first, size);
-        let kernel = cx.offset(kernel, pixels.tap, self.features() * size);
-        let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
         let vectors = self.depthwise.vectors as usize;
-        let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
-        let sums = self.taps(cx, 0, &pixels, input, kernel, &sums)?;
+        let sums = if let Some(columns) = &self.depthwise.columns {
+            let sums = self.corrections(cx, columns, kernel, pixels.count);
+            let kernel = cx.offset_bytes(kernel, columns.panel.header_bytes());
+            self.planes(cx, columns, &pixels, [input, kernel], &sums)?
+        } else {
+            let kernel = cx.offset(kernel, pixels.tap, self.features() * size);
+            let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
+            let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
+            self.taps(cx, 0, &pixels, input, kernel, &sums)?
+        };
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         tile::finish_rows(cx, self.plan.hero, sums, vectors, |cx, pixel, vector, sum| {
             let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);

@@ -48,13 +48,13 @@ impl Area {
     }
 
     /// Index of the loop along which tiles run: the innermost one if it is long enough, otherwise
-    /// the longest.
+    /// the longest, and the innermost of several.
     pub(super) fn along(&self, most: i64) -> usize {
         let last = self.loops.len() - 1;
         if self.loops[last].0 >= most {
             return last;
         }
-        (0..self.loops.len()).rev().max_by_key(|&l| self.loops[l].0).unwrap_or(last)
+        (0..self.loops.len()).max_by_key(|&l| self.loops[l].0).unwrap_or(last)
     }
 
     /// Length of the loop along which tiles run, in pixels.
@@ -173,7 +173,7 @@ pub(super) fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
             })
             .sum()
     };
-    (1.max(most * 5 / 8)..=most).rev().min_by_key(|&size| cost(size)).filter(|_| !lists.is_empty())
+    (1..=most).rev().min_by_key(|&size| cost(size)).filter(|_| !lists.is_empty())
 }
 
 /// Divides the areas of each chunk into tiles of one size, the last of which overlap, and shorter

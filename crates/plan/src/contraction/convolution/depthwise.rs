@@ -2,8 +2,10 @@
 
 use super::bands::{self, Lines};
 use super::dims::ConvolutionDims;
-use super::tiling::{self, Sharing, Tiling};
+use super::tiling::{self, Sharing, Tiling, three_dimensions};
 use crate::candidate::Candidate;
+use crate::contraction::grouping::{Factors, GROUP_BYTES, Grouping};
+use crate::contraction::panels::PanelLayout;
 use crate::tasks::Work;
 use shape::PrimitiveType;
 use target::{Architecture, Target};
@@ -24,6 +26,18 @@ pub struct DepthwisePlan {
     /// Number of parts into which the blocks are divided; multiplied by the chunks of the tiling,
     /// the number of tasks.
     pub feature_chunks: i64,
+    /// The packed kernel, if the taps of a column of the window are multiplied in fours.
+    pub columns: Option<PackedColumns>,
+}
+
+/// A packed kernel of bytes. Each row has four taps of a column of the window for every feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedColumns {
+    /// Groups of taps; the tail is that of a column.
+    pub grouping: Grouping,
+    /// One panel of all features. Its rows are, for each plane of the window, groups of lines times
+    /// columns.
+    pub panel: PanelLayout,
 }
 
 impl DepthwisePlan {
@@ -57,10 +71,11 @@ impl DepthwisePlan {
 }
 
 /// Chooses tiles and loops, of bands if given; `None` if the convolution is of another kind or too
-/// irregular.
+/// irregular. Groups of taps require a constant kernel.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
+    grouping: Option<Grouping>,
     bands: Option<&[Lines]>,
     candidate: Option<Candidate>,
     target: &Target,
@@ -78,7 +93,11 @@ pub(super) fn choose(
         return None;
     }
     let mut vectors = vectors(features, lanes, target);
+    let grouping = grouping.filter(|_| i64::from(lanes) >= FEWEST_LANES && dims.outputs < i64::from(lanes));
     let mut most = most_pixels(vectors, target);
+    if let Some(grouping) = grouping {
+        most = grouping.most_pixels(vectors, most, target);
+    }
     if let Some(Candidate::Depthwise { pixels, vectors: chosen_vectors, .. }) = candidate {
         (most, vectors) = (pixels, chosen_vectors);
     }
@@ -99,7 +118,47 @@ pub(super) fn choose(
         Some(Candidate::Depthwise { blocks_outside, .. }) => blocks_outside,
         _ => bytes as u64 > target.l1_bytes / 2,
     };
-    Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks })
+    let columns =
+        grouping.and_then(|grouping| packed_columns(dims, grouping)).filter(|_| has_all_taps(dims, &tiling));
+    Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks, columns })
+}
+
+/// Upper bound of the lines and columns of a window whose taps are unrolled.
+const MAX_UNROLLED: i64 = 8;
+
+/// Lanes of the shortest vectors whose bytes are interleaved.
+const FEWEST_LANES: i64 = 4;
+
+/// Groups of bytes of a column of the window, if the target sums their products.
+pub(super) fn grouping(
+    types: [PrimitiveType; 3],
+    dims: &ConvolutionDims,
+    target: &Target,
+) -> Option<Grouping> {
+    let grouping = Grouping::of(types, column(dims), dims.groups, target);
+    grouping.filter(|grouping| matches!(grouping.factors, Factors::Bytes { .. }))
+}
+
+/// Taps of a column of the window.
+pub(super) fn column(dims: &ConvolutionDims) -> i64 {
+    three_dimensions(dims).map_or(1, |spatial| spatial[1].window.size)
+}
+
+/// The layout of a kernel whose columns of taps are in groups; `None` if the window is too large.
+fn packed_columns(dims: &ConvolutionDims, grouping: Grouping) -> Option<PackedColumns> {
+    let [planes, lines, columns] = three_dimensions(dims)?.map(|d| d.window.size);
+    let features = dims.groups * dims.outputs;
+    let rows = planes.checked_mul(grouping.groups(lines))?.checked_mul(columns)?;
+    let panel =
+        PanelLayout { rows, columns: features, width: features, element_bytes: GROUP_BYTES, header: 1 };
+    (lines <= MAX_UNROLLED && columns <= MAX_UNROLLED).then_some(PackedColumns { grouping, panel })
+}
+
+/// True if no tap of a pixel is padding.
+fn has_all_taps(dims: &ConvolutionDims, tiling: &Tiling) -> bool {
+    let Some(spatial) = three_dimensions(dims) else { return false };
+    let all = spatial.map(|d| d.window.size);
+    tiling.sizes.iter().all(|size| size.rectangles.iter().all(|rectangle| rectangle.taps == all))
 }
 
 /// Number of parts into which the lines are divided: a power of two, so that two or four workers
@@ -163,7 +222,7 @@ mod tests {
             [((1, 7), (1, 15)), ((1, 14), (4, 15)), ((1, 28), (8, 8)), ((1, 112), (32, 2)), ((4, 7), (8, 7))]
         {
             let dims = dims(batch, lines);
-            let plan = choose(&dims, PrimitiveType::F32, None, None, &target).expect("a plan");
+            let plan = choose(&dims, PrimitiveType::F32, None, None, None, &target).expect("a plan");
             assert_eq!((plan.tiling.chunks, plan.feature_chunks), (chunks, features), "{batch} {lines}");
         }
     }

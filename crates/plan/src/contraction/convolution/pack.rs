@@ -2,7 +2,9 @@
 
 use super::DensePlan;
 use super::dense;
+use super::depthwise::{self, PackedColumns};
 use super::dims::ConvolutionDims;
+use crate::contraction::grouping::GROUP_BYTES;
 use crate::contraction::grouping::Grouping;
 use crate::contraction::panels::{converted, for_each_panel};
 use bytes::Bytes;
@@ -56,4 +58,25 @@ fn group_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan, gr
         });
     });
     packed.into()
+}
+
+/// The groups of taps of a depthwise kernel, `[plane][lines / 4][column][feature][4]`, after the
+/// sums of all taps of each feature.
+pub(super) fn columns(literal: &Literal, dims: &ConvolutionDims, columns: &PackedColumns) -> Bytes {
+    let source = literal.bytes();
+    let (features, lines) = (columns.panel.columns as usize, depthwise::column(dims) as usize);
+    let groups = columns.grouping.groups(lines as i64) as usize;
+    let width = columns_of_window(dims) as usize;
+    let mut packed = vec![0u8; columns.panel.bytes() as usize];
+    columns.grouping.fill(&mut packed, columns.panel, source, |row, feature, byte| {
+        let (plane, group, column) = (row / (groups * width), row / width % groups, row % width);
+        let line = group * GROUP_BYTES as usize + byte;
+        (line < lines).then_some(((plane * lines + line) * width + column) * features + feature)
+    });
+    packed.into()
+}
+
+/// Columns of the window.
+fn columns_of_window(dims: &ConvolutionDims) -> i64 {
+    dims.spatial.last().map_or(1, |d| d.window.size)
 }
