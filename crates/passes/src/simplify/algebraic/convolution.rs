@@ -13,23 +13,20 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial
-/// dimensions are padded; padding between elements becomes base dilation. Only for constant kernels
-/// without infinities and NaN, because products of those with zeros are NaN. Exact for every x.
+/// dimensions are padded; padding between elements becomes base dilation. Only for kernels of
+/// integers and for constant kernels without infinities and NaN, because products of those with
+/// zeros are NaN. Exact for every x.
 fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op()
     else {
         return None;
     };
-    let &[pad, kernel] = graph[id].operands() else { return None };
+    let &[input, kernel] = graph[id].operands() else { return None };
+    let zeros = PaddingOfZeros::of(graph, input)?;
+    let pad = zeros.pad;
     let Op::Pad { padding } = graph[pad].op() else { return None };
-    let &[x, value] = graph[pad].operands() else { return None };
-    let is_zero = |scalar: Scalar| {
-        matches!(
-            scalar,
-            Scalar::Float(0.0) | Scalar::Signed(0) | Scalar::Unsigned(0) | Scalar::Complex(0.0, 0.0)
-        )
-    };
-    if !graph.splat(value).is_some_and(is_zero) || graph.array(x).element_count() == 0 {
+    let x = graph.operand(pad);
+    if graph.array(x).element_count() == 0 {
         return None;
     }
     let mut window = window.clone();
@@ -43,12 +40,74 @@ fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
     }
     let (dim_labels, feature_group_count, batch_group_count) =
         (dim_labels.clone(), *feature_group_count, *batch_group_count);
-    let Op::Constant { literal } = graph[kernel].op() else { return None };
-    if !is_finite(literal) {
+    let is_known = match graph[kernel].op() {
+        Op::Constant { literal } => is_finite(literal),
+        _ => graph.array(kernel).element_type.is_integer(),
+    };
+    if !is_known {
         return None;
     }
+    let x = zeros.without_pad(graph, x);
     let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
     Some(graph.replacement(id, op, &[x, kernel]))
+}
+
+/// A `pad` whose padding is zero, possibly after the conversion and the shift by a zero point of a
+/// quantized array.
+struct PaddingOfZeros {
+    pad: InstructionId,
+    /// The instructions after the pad.
+    after: Vec<InstructionId>,
+}
+
+impl PaddingOfZeros {
+    /// Reads `pad(x, 0)`, `convert(pad(x, z)) - z`, or `convert(pad(x, z)) + -z` of integers.
+    fn of(graph: &Graph<'_>, input: InstructionId) -> Option<Self> {
+        let is_pad = |id: InstructionId| matches!(graph[id].op(), Op::Pad { .. });
+        let number = |id: InstructionId| match graph.splat(id)? {
+            Scalar::Signed(value) => Some(i128::from(value)),
+            Scalar::Unsigned(value) => Some(i128::from(value)),
+            Scalar::Float(0.0) | Scalar::Complex(0.0, 0.0) => Some(0),
+            _ => None,
+        };
+        if is_pad(input) {
+            let is_zero = number(graph[input].operands()[1]) == Some(0);
+            return is_zero.then(|| Self { pad: input, after: Vec::new() });
+        }
+        let sign = match graph[input].op() {
+            Op::Subtract {} => 1,
+            Op::Add {} => -1,
+            _ => return None,
+        };
+        let &[wide, shift] = graph[input].operands() else { return None };
+        let Op::Convert {} = graph[wide].op() else { return None };
+        let pad = graph.operand(wide);
+        let types = [pad, wide].map(|id| graph.array(id).element_type);
+        let widens = types.iter().all(|t| t.is_integer()) && types[0].byte_size() < types[1].byte_size();
+        let is_zero = is_pad(pad) && number(graph[pad].operands()[1])? == sign * number(shift)?;
+        let is_scalar = graph.broadcast_of_scalar(shift).is_some();
+        (widens && is_zero && is_scalar).then(|| Self { pad, after: vec![wide, input] })
+    }
+
+    /// The array without padding.
+    fn without_pad(self, graph: &mut Graph<'_>, x: InstructionId) -> InstructionId {
+        let mut x = x;
+        for id in self.after {
+            let shape = graph.array(x).with_element_type(graph.array(id).element_type);
+            let mut operands = vec![x];
+            if let Some(&shift) = graph[id].operands().get(1) {
+                let scalar = graph.operand(shift);
+                operands.push(graph.helper(
+                    id,
+                    Op::Broadcast { dimensions: Vec::new() },
+                    shape.clone(),
+                    &[scalar],
+                ));
+            }
+            x = graph.helper(id, graph[id].op().clone(), shape, &operands);
+        }
+        x
+    }
 }
 
 /// Converts a window over a padded base to a window over the base. `None` if cropped elements would
