@@ -62,7 +62,52 @@ impl Tiles {
         let Some(&nearest) = nearest.min_by_key(|operand| self.steps[operand].1) else { return };
         let (contraction, steps) = self.steps[&nearest];
         self.steps.insert(id, (contraction, steps + 1));
-        self.apart.extend(operands.into_iter().filter(|operand| self.steps[operand].0 != contraction));
+        for operand in operands.into_iter().filter(|operand| operand != &nearest) {
+            if self.steps[&operand].0 != contraction {
+                self.cut(computation, operand);
+            }
+        }
+    }
+
+    /// Separates an instruction from its only reader, which follows another contraction. If the
+    /// instructions before it have smaller elements, the array in memory is the smallest of them,
+    /// and the reader's tiles compute the rest.
+    fn cut(&mut self, computation: &Computation, id: InstructionId) {
+        let size =
+            |id: InstructionId| computation[id].shape().as_array().map_or(0, |s| s.element_type.byte_size());
+        let (mut smallest, mut next, mut between) = (id, id, Vec::new());
+        let mut after = Vec::new();
+        while let Some(before) = self.only_step(computation, next) {
+            between.push(next);
+            if size(before) < size(smallest) {
+                smallest = before;
+                after.clone_from(&between);
+            }
+            next = before;
+        }
+        for id in after {
+            self.steps.remove(&id);
+        }
+        self.apart.insert(smallest);
+    }
+
+    /// The instruction that an elementwise one follows, if it has no other reader and the one that
+    /// follows reads nothing else but constants.
+    fn only_step(&self, computation: &Computation, id: InstructionId) -> Option<InstructionId> {
+        if !computation[id].op().is_elementwise() {
+            return None;
+        }
+        let is_constant = |id: InstructionId| match computation[id].op() {
+            Op::Constant { .. } => true,
+            Op::Broadcast { .. } => {
+                matches!(computation[computation[id].operands()[0]].op(), Op::Constant { .. })
+            }
+            _ => false,
+        };
+        let mut read = computation[id].operands().iter().copied().filter(|&operand| !is_constant(operand));
+        let (before, other) = (read.next()?, read.next());
+        let is_only = other.is_none() && self.contains(before) && computation[before].users().len() == 1;
+        (is_only && !computation[before].op().is_contraction()).then_some(before)
     }
 
     /// True if an instruction may be computed on tiles.

@@ -3,8 +3,8 @@
 use crate::pass::{Changed, Pass};
 use crate::query::is_static;
 use hlo::analysis::{Range, range};
-use hlo::{Computation, InstructionId, Module, Op};
-use shape::{Literal, PrimitiveType, Scalar, Shape};
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -116,6 +116,14 @@ impl Narrowing<'_> {
             | Op::Select {}
             | Op::Clamp {} => {}
             Op::ShiftLeft {} | Op::ShiftRightArithmetic {} if self.is_within(operands[1], 0, 31) => {}
+            // Only the sign is left, as of a shift by 31 bits.
+            Op::ShiftRightArithmetic {} if self.fits(operands[0]) && self.is_within(operands[1], 32, 63) => {
+                let count = self.splat(31, &shape);
+                let x = self.narrow(operands[0]);
+                let narrow = self.in_32_bits(id, op, &[x, count], PrimitiveType::S32)?;
+                self.ranges.insert(narrow, self.ranges[&id]);
+                return Some(self.converted(narrow, PrimitiveType::S64));
+            }
             _ => return None,
         }
         let is_wide = |&id: &InstructionId| has_type(self.computation, id, PrimitiveType::S64);
@@ -142,12 +150,25 @@ impl Narrowing<'_> {
         Some(self.computation.add("", op, shape.into(), &operands, metadata))
     }
 
+    /// Returns an `s32` array of one number.
+    fn splat(&mut self, number: i32, shape: &ArrayShape) -> InstructionId {
+        let literal = Literal::scalar(number);
+        let scalar = Shape::array(PrimitiveType::S32, &[]);
+        let constant = self.computation.add("", Op::Constant { literal }, scalar, &[], OpMetadata::default());
+        let shape = shape.with_element_type(PrimitiveType::S32).into();
+        let op = Op::Broadcast { dimensions: Vec::new() };
+        self.computation.add("", op, shape, &[constant], OpMetadata::default())
+    }
+
     /// Returns the product with a constant factor of 32 bits that is extended, if the other factor
-    /// is extended, too.
+    /// is extended, too. The code of a scalar factor shows that it fits.
     fn with_narrow_factor(&mut self, id: InstructionId, operands: &[InstructionId]) -> Option<InstructionId> {
         let &[a, b] = operands else { return None };
         let (x, factor) = if self.is_constant(a) { (b, a) } else { (a, b) };
         if !self.is_constant(factor) || !self.fits(factor) || self.unwrapped(x).is_none() {
+            return None;
+        }
+        if self.computation[self.source(factor)].shape().as_array()?.element_count() == 1 {
             return None;
         }
         let factor = self.narrow(factor);
@@ -159,11 +180,15 @@ impl Narrowing<'_> {
 
     /// True for a constant and a broadcast constant.
     fn is_constant(&self, id: InstructionId) -> bool {
-        let source = match self.computation[id].op() {
+        matches!(self.computation[self.source(id)].op(), Op::Constant { .. })
+    }
+
+    /// The operand of a broadcast, or another instruction itself.
+    fn source(&self, id: InstructionId) -> InstructionId {
+        match self.computation[id].op() {
             Op::Broadcast { .. } => self.computation[id].operands()[0],
             _ => id,
-        };
-        matches!(self.computation[source].op(), Op::Constant { .. })
+        }
     }
 
     /// Returns the `s32` values that an instruction extends to `s64`.

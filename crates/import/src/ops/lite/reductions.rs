@@ -18,6 +18,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule("TFLiteSum", |cx| sum(cx, false)),
 ];
 
+/// Upper bound of the bytes whose sum fits 32 bits.
+const MOST_BYTES: i64 = 1 << 23;
+
 /// The sum, or the mean: the multiplier divided by the count, with as many bits as fit.
 fn sum(cx: &mut NodeContext<'_, '_>, is_mean: bool) -> Result<InstructionId> {
     let (x, from, to) = operand(cx)?;
@@ -33,10 +36,16 @@ fn sum(cx: &mut NodeContext<'_, '_>, is_mean: bool) -> Result<InstructionId> {
     }
     let [low, high] = to.limits().map(|limit| limit as f64);
     let zero = (from.zero_point() * count) as f64;
+    // Sums of few bytes fit 32 bits.
+    let sums = if count <= MOST_BYTES && from.element_type.byte_size() == 1 {
+        PrimitiveType::S32
+    } else {
+        PrimitiveType::S64
+    };
     let reduced = cx.composite_one(&[x], |_, operands| {
-        let x = operands[0].convert(PrimitiveType::S64);
+        let x = operands[0].convert(sums);
         let sum = if axes.is_empty() { x } else { x.sum(&axes) };
-        let scaled = multiplied(sum - zero, multiplier) + to.zero_point() as f64;
+        let scaled = multiplied(sum.convert(PrimitiveType::S64) - zero, multiplier) + to.zero_point() as f64;
         scaled.max(low).min(high).convert(to.element_type)
     })?;
     keep_dims(cx, reduced, &sizes, &axes)

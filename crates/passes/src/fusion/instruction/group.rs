@@ -104,8 +104,8 @@ impl<'c> Groups<'c> {
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
             // An epilogue costs nothing on the tiles of its contraction, so it does not join
-            // another group.
-            _ if self.tiles.contains(id) && !self.is_on_tile(access) => false,
+            // another group, unless the array between them would be larger.
+            _ if self.tiles.contains(id) && !self.is_on_tile(access) && !self.widens_summands(id) => false,
             _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
                 !group.has_contraction
@@ -190,6 +190,18 @@ impl<'c> Groups<'c> {
             }
             Access::Scalar | Access::Repeated => false,
         }
+    }
+
+    /// True if an instruction only widens the elements that one reduction sums.
+    fn widens_summands(&self, id: InstructionId) -> bool {
+        let size = |id: InstructionId| {
+            self.computation[id].shape().as_array().map(|shape| shape.element_type.byte_size())
+        };
+        let instruction = &self.computation[id];
+        let is_sum = |user: &InstructionId| matches!(self.computation[*user].op(), Op::Reduce { .. });
+        matches!(instruction.op(), Op::Convert {})
+            && size(instruction.operands()[0]) < size(id)
+            && instruction.users().iter().all(is_sum)
     }
 
     /// True if element `i` of a slice update needs only element `i` of an instruction, in memory
@@ -401,11 +413,7 @@ fn is_inner(computation: &Computation, id: InstructionId) -> bool {
     let op = computation[id].op();
     let pays = match op {
         Op::Reshape {} | Op::Bitcast {} => adds_only_ones(computation, id),
-        Op::BitcastConvert {}
-        | Op::Concatenate { .. }
-        | Op::Constant { .. }
-        | Op::Copy {}
-        | Op::Map { .. } => false,
+        Op::BitcastConvert {} | Op::Concatenate { .. } | Op::Constant { .. } | Op::Copy {} => false,
         _ => true,
     };
     pays && op.is_fusible() && is_static(computation, id)
