@@ -3,6 +3,7 @@
 
 mod access_report;
 mod addresses;
+mod byte_lookups;
 mod device;
 mod expression;
 mod external;

@@ -3,15 +3,15 @@
 use crate::{Observer, Point};
 use hlo::Module;
 use passes::{
-    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, CallInliner,
-    Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
-    ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination,
-    DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding, DotOperandLayout,
-    DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing, InstructionFusion,
-    IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline,
-    PowerExpander, PredContractionExpander, ProducerDuplication, QuantizedConstantFolding,
-    QuantizedContraction, ReductionNormalization, RequantizationFolding, RngExpander, RowFusion,
-    SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
+    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, ByteLookup,
+    CallInliner, Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace,
+    ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining,
+    DeadCodeElimination, DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding,
+    DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing,
+    InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass,
+    PassRecord, Pipeline, PowerExpander, PredContractionExpander, ProducerDuplication,
+    QuantizedConstantFolding, QuantizedContraction, ReductionNormalization, RequantizationFolding,
+    RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
     TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
     WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
     WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
@@ -157,6 +157,8 @@ fn pipeline_of(precision: Precision) -> Pipeline {
             Box::new(RequantizationFolding),
             // The weights of the other contractions.
             Box::new(DequantizedConstantFolding),
+            // Sees the arithmetic of a layer in one piece, on the quantized numbers.
+            Box::new(ByteLookup),
             // After the last constant folding, which would widen constants again.
             Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
@@ -268,6 +270,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         pipeline.remove(QuantizedContraction.name());
     }
     if on_device {
+        pipeline.remove(ByteLookup.name());
         // Devices divide reductions themselves, into more parts.
         pipeline.remove(TreeReductionRewriter.name());
     }

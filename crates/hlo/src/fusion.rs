@@ -100,7 +100,8 @@ impl Op {
     /// True if each result element depends only on the operands' elements at the same index, or on
     /// operands that are scalars.
     pub fn is_elementwise(&self) -> bool {
-        self.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(self, Self::Clamp {})
+        self.opcode().traits().contains(Traits::ELEMENTWISE)
+            || matches!(self, Self::Clamp {} | Self::Map { .. })
     }
 
     /// True if it is computed in tiles, which can have an elementwise epilogue.
@@ -119,7 +120,6 @@ impl Op {
                     | Self::Iota { .. }
                     | Self::Gather { .. }
                     | Self::Pad { .. }
-                    | Self::Map { .. }
                     | Self::Concatenate { .. }
             )
     }

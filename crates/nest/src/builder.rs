@@ -237,6 +237,11 @@ impl FunctionBuilder {
         self.value(self.ty(c), Expression::GroupMultiplyAdd { kind, a, b, c })
     }
 
+    /// The bytes of a table whose numbers are the bits of `index`.
+    pub fn byte_lookup(&mut self, table: Vec<u8>, index: ValueId) -> ValueId {
+        self.value(self.ty(index), Expression::ByteLookup { table, index })
+    }
+
     /// `A * B + C` of matrices that a warp holds together. See [`MatrixKind`].
     pub fn matrix_multiply_add(&mut self, kind: MatrixKind, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
         self.value(self.ty(c), Expression::MatrixMultiplyAdd { kind, a, b, c })

@@ -282,6 +282,13 @@ pub enum Expression {
         /// The sums so far.
         c: ValueId,
     },
+    /// The byte of a table of 256 bytes whose number is the bits of a byte, lane by lane.
+    ByteLookup {
+        /// The 256 bytes.
+        table: Vec<u8>,
+        /// Bytes that select those of the table.
+        index: ValueId,
+    },
     /// `A * B + C` of matrices that the 32 threads of a warp hold together; see [`MatrixKind`]. All
     /// threads of the workgroup evaluate it. Only in kernels of devices with matrix units.
     MatrixMultiplyAdd {

@@ -126,7 +126,11 @@ impl Expression {
     /// The values that the expression reads.
     pub fn operands(&self) -> Vec<ValueId> {
         match self {
-            Self::Unary(_, a) | Self::Convert(_, a) | Self::Splat(a) | Self::Extract(a, _) => vec![*a],
+            Self::Unary(_, a)
+            | Self::Convert(_, a)
+            | Self::Splat(a)
+            | Self::Extract(a, _)
+            | Self::ByteLookup { index: a, .. } => vec![*a],
             Self::Binary(_, a, b)
             | Self::Compare(_, a, b)
             | Self::Insert(a, _, b)

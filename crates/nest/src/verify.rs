@@ -366,6 +366,13 @@ impl<'p> Verifier<'p> {
                 let factors = ty.with_scalar(ScalarType::I32);
                 self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }
+            Expression::ByteLookup { table, index } => {
+                require(ty.scalar == ScalarType::I8, || format!("a byte of a table is not {ty}"))?;
+                require(table.len() == 256, || {
+                    format!("expected a table of 256 bytes, found {}", table.len())
+                })?;
+                self.used_as(*index, ty)
+            }
             Expression::MatrixMultiplyAdd { kind, a, b, c } => {
                 let Linkage::Kernel { threads } = self.function.linkage else {
                     return self.in_kernel("a product of matrices");

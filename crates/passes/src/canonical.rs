@@ -1,6 +1,7 @@
 //! Passes that bring a module into the canonical form that later passes and the plan expect.
 
 mod byte_contraction;
+mod byte_lookup;
 pub(crate) mod call_inliner;
 mod concatenate_in_place;
 mod convolution_canonicalization;
@@ -13,6 +14,7 @@ mod reduction_normalization;
 mod single_device;
 
 pub use byte_contraction::ByteContraction;
+pub use byte_lookup::ByteLookup;
 pub use call_inliner::CallInliner;
 pub use concatenate_in_place::ConcatenateInPlace;
 pub use convolution_canonicalization::ConvolutionCanonicalization;

@@ -46,8 +46,9 @@ mod simplify;
 mod while_loop;
 
 pub use canonical::{
-    ByteContraction, CallInliner, ConcatenateInPlace, ConvolutionCanonicalization, Defuser, DotOperandLayout,
-    DynamicDimensionResults, FlattenCallGraph, LayoutNormalization, ReductionNormalization, SingleDevice,
+    ByteContraction, ByteLookup, CallInliner, ConcatenateInPlace, ConvolutionCanonicalization, Defuser,
+    DotOperandLayout, DynamicDimensionResults, FlattenCallGraph, LayoutNormalization, ReductionNormalization,
+    SingleDevice,
 };
 pub use expanders::{
     BatchNormExpander, CholeskyExpander, DecompositionExpander, FftExpander, MapExpander, PowerExpander,
@@ -81,6 +82,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
         Box::new(ByteContraction),
+        Box::new(ByteLookup),
         Box::new(CallInliner),
         Box::new(CholeskyExpander),
         Box::new(FlattenCallGraph),

@@ -145,8 +145,8 @@ impl Walk<'_, '_> {
             Ok(shape) if shape.rank() == follows.len() => follows.clone(),
             _ => Vec::new(),
         };
-        let is_elementwise = op.is_elementwise()
-            || matches!(op, Op::Map { .. } | Op::OptimizationBarrier {} | Op::AddDependency {});
+        let is_elementwise =
+            op.is_elementwise() || matches!(op, Op::OptimizationBarrier {} | Op::AddDependency {});
         match op {
             _ if is_elementwise => pending.extend(operands.iter().map(|&o| (o, same(o)))),
             Op::Constant { literal } => {

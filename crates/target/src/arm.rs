@@ -1,6 +1,6 @@
 //! Features of ARM processors, 32 and 64 bits wide.
 
-use crate::{ByteProducts, Target};
+use crate::{ByteLookups, ByteProducts, Target};
 
 /// 64 bits: NEON is part of the baseline. If a processor's SVE has longer vectors, they are used at
 /// their full length.
@@ -23,6 +23,7 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
         _ => None,
     };
     target.has_bf16_products = target.vector_bytes == 16 && target.has("bf16", has_bf16(&target.cpu));
+    target.byte_lookups = (target.vector_bytes == 16).then_some(ByteLookups::Registers);
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
 }
 

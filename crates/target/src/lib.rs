@@ -42,6 +42,17 @@ impl ByteProducts {
     }
 }
 
+/// Instructions that look up bytes in a table of 256 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteLookups {
+    /// `vpermi2b`: 128 bytes at once.
+    Permute,
+    /// `pshufb`: 16 bytes at once.
+    Shuffle,
+    /// `tbl` of aarch64: 64 bytes at once.
+    Registers,
+}
+
 /// Machine to compile for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -73,6 +84,8 @@ pub struct Target {
     pub byte_products: Option<ByteProducts>,
     /// True if an instruction adds two products of `bf16` to each 32-bit lane.
     pub has_bf16_products: bool,
+    /// Instructions that look up bytes in a table; `None` if each byte is loaded.
+    pub byte_lookups: Option<ByteLookups>,
     /// Size in bytes of a core's first-level data cache.
     pub l1_bytes: u64,
     /// Size in bytes of a core's second-level cache.
@@ -101,6 +114,7 @@ impl Target {
             has_popcnt: false,
             byte_products: None,
             has_bf16_products: false,
+            byte_lookups: None,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,
             gpu: None,

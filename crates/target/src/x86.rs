@@ -1,6 +1,6 @@
 //! Features of x86-64 processors by LLVM's names.
 
-use crate::{ByteProducts, Target};
+use crate::{ByteLookups, ByteProducts, Target};
 
 /// Levels of the x86-64 psABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +106,21 @@ pub(crate) fn describe(target: &mut Target) {
     };
     target.has_bf16_products =
         avx512 && has_wide_bytes && target.has("avx512bf16", has_avx512_bf16(&target.cpu));
+    let has_permutes = has_wide_bytes && target.has("avx512vbmi", has_avx512_vbmi(&target.cpu));
+    target.byte_lookups = match (avx512, avx2, avx) {
+        (true, ..) if has_permutes => Some(ByteLookups::Permute),
+        (true, ..) if !has_wide_bytes => None,
+        (false, false, true) => None,
+        _ if rounding => Some(ByteLookups::Shuffle),
+        _ => None,
+    };
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu, level);
+}
+
+/// True for processors that permute bytes across a whole register.
+fn has_avx512_vbmi(cpu: &str) -> bool {
+    let is_older = matches!(cpu, "x86-64-v4" | "skylake-avx512" | "skx" | "cascadelake" | "cooperlake");
+    level_of_cpu(cpu) >= Level::V4 && !is_older
 }
 
 /// True for processors with the 512-bit form of VNNI.

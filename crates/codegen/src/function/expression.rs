@@ -35,6 +35,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 self.call(name, &[self.ty(id)], &operands)
             }
             Expression::GroupMultiplyAdd { kind, a, b, c } => self.group_multiply_add(*kind, *a, *b, *c),
+            Expression::ByteLookup { table, index } => self.byte_lookup(table, *index),
             Expression::MatrixMultiplyAdd { kind, a, b, c } => self.matrix_multiply_add(*kind, *a, *b, *c),
             Expression::Compare(predicate, a, b) => {
                 let scalar = self.source.values[*a].scalar;

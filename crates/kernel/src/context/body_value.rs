@@ -92,7 +92,7 @@ impl KernelContext<'_> {
         }
         let body = self.fusion.body;
         let op = body[id].op();
-        if op.is_elementwise() {
+        if op.is_elementwise() && !matches!(op, Op::Map { .. }) {
             return self.elementwise(id, position);
         }
         match op {

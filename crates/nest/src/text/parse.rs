@@ -547,12 +547,22 @@ impl<'t> Reader<'t> {
             "workgroup" => Expression::Thread(ThreadIndex::Workgroup),
             "cycle_counter" => Expression::CycleCounter,
             "function_address" => Expression::FunctionAddress(self.id("f", "a function such as f0")?),
-            "bytes" => {
-                self.skip();
-                Expression::Bytes(hexadecimal(&self.quoted()?)?)
-            }
+            "bytes" => Expression::Bytes(self.bytes()?),
+            "byte_lookup" => Expression::ByteLookup { table: self.bytes()?, index: self.value()? },
             other => return Err(Error::invalid(format!("'{other}' is not an operation"))),
         })
+    }
+
+    /// Parses pairs of hexadecimal digits in quotes.
+    fn bytes(&mut self) -> Result<Vec<u8>> {
+        self.skip();
+        let text = self.quoted()?;
+        let byte = |pair: &[u8]| {
+            let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2)?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+        bytes.ok_or_else(|| Error::invalid(format!("'{text}' is not a list of hexadecimal bytes")))
     }
 
     fn shuffle(&mut self) -> Result<Expression> {
@@ -585,14 +595,4 @@ impl<'t> Reader<'t> {
         };
         bits.map(Constant::FloatBits).ok_or_else(|| Error::invalid(format!("'{text}' is not a valid {ty}")))
     }
-}
-
-/// Converts pairs of hexadecimal digits to bytes.
-fn hexadecimal(text: &str) -> Result<Vec<u8>> {
-    let byte = |pair: &[u8]| {
-        let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2)?;
-        u8::from_str_radix(digits, 16).ok()
-    };
-    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-    bytes.ok_or_else(|| Error::invalid(format!("'{text}' is not a list of hexadecimal bytes")))
 }

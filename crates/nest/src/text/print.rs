@@ -230,6 +230,11 @@ impl Printer<'_> {
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                 f.write_str("\"")
             }
+            Expression::ByteLookup { table, index } => {
+                f.write_str("byte_lookup \"")?;
+                table.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                write!(f, "\" {index}")
+            }
             Expression::CycleCounter => f.write_str("cycle_counter"),
             Expression::Thread(ThreadIndex::Local) => f.write_str("thread"),
             Expression::Thread(ThreadIndex::Workgroup) => f.write_str("workgroup"),
