@@ -240,9 +240,11 @@ test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_S
 
 # ---- measure
 
-.PHONY: bench bench-kernels
+.PHONY: bench bench-int8 bench-kernels
 bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
+bench-int8: build ## compare int8 models with LiteRT, ONNX Runtime, and OpenVINO: target/bench/int8.json
+	scripts/bench/int8.sh target/bench
 bench-kernels: ## measure kernels as shares of the machine's peak
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels

@@ -2,14 +2,14 @@
 """Converts SavedModels with TensorFlow's converter: NAME.int8.tflite (integers throughout, also of
 inputs and results), NAME.dynamic.tflite (int8 weights), NAME.float16.tflite (weights), NAME.float.tflite.
 
-    convert_models.py OUT NAME=SAVED_MODEL...
+    convert_models.py [--kinds KINDS] OUT NAME=SAVED_MODEL...
 
 The calibration data is noise, so the files serve to compare runtimes, not to measure accuracy.
 Requires tensorflow-cpu==2.15.1.
 """
 
+import argparse
 import pathlib
-import sys
 
 import numpy as np
 import tensorflow as tf
@@ -24,13 +24,13 @@ def converter_of(folder):
 
 
 def calibration(inputs):
-    """Four random examples."""
+    """Four random examples. Integers are 0 or 1, indices that every table has."""
     generator = np.random.default_rng(0)
     for _ in range(4):
         yield {
             name: generator.random([size or 1 for size in spec.shape.as_list()], dtype=np.float32)
             if spec.dtype.is_floating
-            else generator.integers(0, 100, [size or 1 for size in spec.shape.as_list()]).astype(spec.dtype.as_numpy_dtype)
+            else generator.integers(0, 2, [size or 1 for size in spec.shape.as_list()]).astype(spec.dtype.as_numpy_dtype)
             for name, spec in inputs.items()
         }
 
@@ -50,13 +50,17 @@ def convert(folder, kind):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
-    out.mkdir(parents=True, exist_ok=True)
-    for argument in sys.argv[2:]:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--kinds", default="float,float16,dynamic,int8", help="joined by commas")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("models", nargs="+", metavar="NAME=SAVED_MODEL")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for argument in options.models:
         name, folder = argument.split("=", 1)
-        for kind in ("float", "float16", "dynamic", "int8"):
+        for kind in options.kinds.split(","):
             contents = convert(folder, kind)
-            (out / f"{name}.{kind}.tflite").write_bytes(contents)
+            (options.out / f"{name}.{kind}.tflite").write_bytes(contents)
             print(f"{name}.{kind}.tflite: {len(contents)} bytes", flush=True)
 
 
