@@ -133,6 +133,8 @@ fn pipeline_of(precision: Precision) -> Pipeline {
             Box::new(AlgebraicSimplifier),
             // Row indices are compared syntactically.
             Box::new(CommonSubexpressionElimination),
+            // Before loop-invariant code motion, which would widen the weights of a loop's products.
+            Box::new(ByteContraction { only_dots: true }),
             // Before loop-invariant code motion: this pass reads kernels in the body, and leaves
             // slices of them there.
             Box::new(WhileLoopInputHoisting),
@@ -171,7 +173,7 @@ fn pipeline_of(precision: Precision) -> Pipeline {
             Box::new(DeadCodeElimination),
             // Zero points and weights are constants next to their contractions. After the last
             // CSE, because each padded image starts with its own array.
-            Box::new(ByteContraction),
+            Box::new(ByteContraction::default()),
             // Weights are constants next to their contractions. Before concatenations are in place,
             // because narrow arrays are concatenated, too.
             Box::new(FloatNarrowing { to: to.unwrap_or(PrimitiveType::F32) }),
@@ -264,7 +266,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let mut pipeline = pipeline_of(precision);
     if !has_byte_products {
         // Converting all bytes once is faster than converting each where it is used.
-        pipeline.remove(ByteContraction.name());
+        pipeline.remove(ByteContraction::default().name());
         // Products of floats are faster than those of integers of 32 bits.
         pipeline.remove(DequantizationSinking.name());
         pipeline.remove(QuantizedContraction.name());

@@ -81,7 +81,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(AttentionFusion::default()),
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
-        Box::new(ByteContraction),
+        Box::new(ByteContraction::default()),
         Box::new(ByteLookup),
         Box::new(CallInliner),
         Box::new(CholeskyExpander),

@@ -13,7 +13,11 @@ use support::Result;
 /// of an array of the zero point.
 ///
 /// Exact for every input: the products and sums are the same modulo 2^32.
-pub struct ByteContraction;
+#[derive(Default)]
+pub struct ByteContraction {
+    /// Leaves convolutions, whose padded images must be distinct arrays.
+    pub only_dots: bool,
+}
 
 impl Pass for ByteContraction {
     fn name(&self) -> &'static str {
@@ -26,7 +30,9 @@ impl Pass for ByteContraction {
             let computation = module.computation_mut(id);
             let mut has_replaced = false;
             for root in computation.post_order() {
-                has_replaced |= replace(computation, root).is_some();
+                if !self.only_dots || matches!(computation[root].op(), Op::Dot { .. }) {
+                    has_replaced |= replace(computation, root).is_some();
+                }
             }
             if has_replaced {
                 crate::simplify::dce::sweep(computation);
@@ -216,13 +222,14 @@ fn splat(computation: &Computation, id: InstructionId) -> Option<i64> {
     is_one.then(|| literal.scalar_at(0).as_i64())?
 }
 
-/// The values of constant weights that fit `s8`, possibly converted, reshaped, or transposed.
+/// The values of constant weights that fit `s8`, possibly converted or moved.
 fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
     let source = || weights(computation, computation[id].operands()[0]);
     match computation[id].op() {
         Op::Convert {} if is_wide_integer(computation[id].shape().as_array()?.element_type) => source(),
         Op::Reshape {} => source()?.reshape(&computation[id].shape().as_array()?.sizes()),
         Op::Transpose { dimensions } => Some(source()?.transpose(dimensions)),
+        Op::Reverse { dimensions } => Some(reversed(&source()?, dimensions)),
         Op::Constant { literal } => {
             let is_integer = literal.array_shape().element_type.is_integer();
             let is_small =
@@ -231,6 +238,21 @@ fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
         }
         _ => None,
     }
+}
+
+/// The elements in reverse order along some dimensions.
+fn reversed(literal: &Literal, dimensions: &[usize]) -> Literal {
+    let shape = literal.array_shape().clone();
+    let (sizes, strides) = (shape.sizes(), row_major_strides(&shape.sizes()));
+    let source = |number: i64| {
+        let flipped = dimensions.iter().map(|&d| {
+            let index = number / strides[d] % sizes[d];
+            (sizes[d] - 1 - 2 * index) * strides[d]
+        });
+        number + flipped.sum::<i64>()
+    };
+    let elements = (0..shape.element_count()).map(|number| literal.scalar_at(source(number) as usize));
+    Literal::from_scalars(shape, elements.collect::<Vec<_>>())
 }
 
 /// True for types into which bytes convert without a change.

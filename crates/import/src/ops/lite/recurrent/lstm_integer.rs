@@ -175,7 +175,8 @@ impl<'a> Kernel<'a> {
         for &gate in gates {
             let operands = [places.recurrent(gate), places.bias(gate)].into_iter().chain(places.norm(gate));
             for k in operands {
-                constants.extend(self.wide(values, k));
+                let is_matrix = k == places.recurrent(gate);
+                constants.extend(if is_matrix { parts.value(values, k) } else { self.wide(values, k) });
                 read.extend(parts.has(k).then_some(k));
             }
             if let Some(weights) = self.peephole(values, gate) {
@@ -254,13 +255,15 @@ impl<'a> Kernel<'a> {
     }
 }
 
-/// (rows + offset) · weightsᵀ + bias, in 32 bits.
+/// (rows + offset) · weightsᵀ + bias, in 32 bits. The rows and the weights are numbers of 8 bits.
 fn accumulated<'f>(
     rows: Expression<'f>,
     weights: Expression<'f>,
     bias: Option<Expression<'f>>,
     offset: f64,
 ) -> Expression<'f> {
+    let rows = rows.convert(PrimitiveType::S8).convert(PrimitiveType::S32);
+    let weights = weights.convert(PrimitiveType::S32);
     let sums = (rows + offset).dot(weights.transpose(&[1, 0]), 0);
     match bias {
         Some(bias) => sums + bias.broadcast(&sums.sizes(), &[1]),
