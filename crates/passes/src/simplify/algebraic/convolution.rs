@@ -3,13 +3,19 @@
 use super::graph::Graph;
 use super::{Root::Is, Rule};
 use hlo::{
-    DotDimensionNumbers, InstructionId, Op, Opcode, PaddingDimension, SliceDimension, Window, WindowDimension,
+    ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Opcode, PaddingDimension,
+    SliceDimension, Window, WindowDimension,
 };
 use shape::{ArrayShape, Literal, Scalar};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "convolution-of-pad", root: Is(Opcode::Convolution), apply: convolution_of_pad },
     Rule { name: "convolution-of-one-pixel", root: Is(Opcode::Convolution), apply: convolution_of_one_pixel },
+    Rule {
+        name: "convolution-of-apart-pixels",
+        root: Is(Opcode::Convolution),
+        apply: convolution_of_apart_pixels,
+    },
 ];
 
 /// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial
@@ -144,13 +150,7 @@ fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<
     let &[x, kernel] = graph[id].operands() else { return None };
     let spatial = window.dimensions.len();
     let rank = spatial + 2;
-    let is_canonical = labels.input_batch_dimension == 0
-        && labels.input_feature_dimension + 1 == rank
-        && labels.output_batch_dimension == 0
-        && labels.output_feature_dimension + 1 == rank
-        && labels.kernel_input_feature_dimension == spatial
-        && labels.kernel_output_feature_dimension == spatial + 1
-        && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial);
+    let is_canonical = is_canonical(labels, spatial);
     let is_pixel = |id: InstructionId| graph.array(id).sizes()[1..rank - 1].iter().all(|&size| size == 1);
     if !is_canonical || !is_pixel(x) || !is_pixel(id) {
         return None;
@@ -175,6 +175,74 @@ fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<
         ..DotDimensionNumbers::default()
     };
     Some(graph.replacement(id, Op::Dot { dot_dimension_numbers: numbers }, &[x, tap]))
+}
+
+/// True if features are last, and the kernel has its spatial dimensions first.
+fn is_canonical(labels: &ConvolutionDimensionNumbers, spatial: usize) -> bool {
+    let rank = spatial + 2;
+    labels.input_batch_dimension == 0
+        && labels.input_feature_dimension + 1 == rank
+        && labels.output_batch_dimension == 0
+        && labels.output_feature_dimension + 1 == rank
+        && labels.kernel_input_feature_dimension == spatial
+        && labels.kernel_output_feature_dimension == spatial + 1
+        && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial)
+}
+
+/// `convolution(x, k) => transpose(dot(x, k))` if the pixels of integers are apart by as much as the
+/// window is wide, so that each output has one tap: a transposed convolution without overlap. A
+/// pixel's outputs for all taps are one row of the product. Exact for every input.
+fn convolution_of_apart_pixels(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
+        graph[id].op()
+    else {
+        return None;
+    };
+    let &[x, kernel] = graph[id].operands() else { return None };
+    let spatial = window.dimensions.len();
+    let is_apart = |w: &WindowDimension| {
+        w.base_dilation == w.size
+            && [w.padding_low, w.padding_high] == [w.size - 1; 2]
+            && (w.stride, w.window_dilation, w.window_reversal) == (1, 1, false)
+    };
+    let element_type = graph.array(id).element_type;
+    let is_wide = window.dimensions.iter().any(|w| w.size > 1);
+    if !element_type.is_integer() || !is_wide || !window.dimensions.iter().all(is_apart) {
+        return None;
+    }
+    if !is_canonical(labels, spatial) || graph.array(id).element_count() == 0 {
+        return None;
+    }
+    let (image, taps) = (graph.array(x).sizes(), graph.array(kernel).sizes());
+    let (inputs, outputs) = (taps[spatial], taps[spatial + 1]);
+    // The last tap meets a pixel at its own position, the first one as far behind as possible.
+    let shape = graph.array(kernel).clone();
+    let reversed =
+        graph.helper(id, Op::Reverse { dimensions: (0..spatial).collect() }, shape.clone(), &[kernel]);
+    let dimensions: Vec<usize> = [spatial].into_iter().chain(0..spatial).chain([spatial + 1]).collect();
+    let sizes: Vec<i64> = dimensions.iter().map(|&d| taps[d]).collect();
+    let shape = ArrayShape::new(shape.element_type, &sizes);
+    let columns = graph.helper(id, Op::Transpose { dimensions }, shape.clone(), &[reversed]);
+    let count: i64 = taps[..spatial].iter().product::<i64>() * outputs;
+    let shape = ArrayShape::new(shape.element_type, &[inputs, count]);
+    let columns = graph.helper(id, Op::Reshape {}, shape, &[columns]);
+    let numbers = DotDimensionNumbers {
+        lhs_contracting_dims: vec![spatial + 1],
+        rhs_contracting_dims: vec![0],
+        ..DotDimensionNumbers::default()
+    };
+    let pixels = &image[..=spatial];
+    let array = |sizes: Vec<i64>| ArrayShape::new(element_type, &sizes);
+    let shape = array(pixels.iter().copied().chain([count]).collect());
+    let product = graph.helper(id, Op::Dot { dot_dimension_numbers: numbers }, shape, &[x, columns]);
+    let parts: Vec<i64> = pixels.iter().chain(&taps[..spatial]).copied().chain([outputs]).collect();
+    let divided = graph.helper(id, Op::Reshape {}, array(parts.clone()), &[product]);
+    // Each tap follows the dimension of its pixel.
+    let together = (1..=spatial).flat_map(|d| [d, d + spatial]);
+    let dimensions: Vec<usize> = [0].into_iter().chain(together).chain([2 * spatial + 1]).collect();
+    let sizes = dimensions.iter().map(|&d| parts[d]).collect();
+    let moved = graph.helper(id, Op::Transpose { dimensions }, array(sizes), &[divided]);
+    Some(graph.replacement(id, Op::Reshape {}, &[moved]))
 }
 
 /// For each dimension, the tap of the first window that meets the base's only element; `None` if
