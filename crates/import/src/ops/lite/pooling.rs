@@ -60,26 +60,52 @@ fn average_pool_2d(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let pool = Pool::of_node(cx)?;
     let wide = cx.convert(pool.x, PrimitiveType::S32)?;
     let sums = cx.reduce_window(wide, Reducer::Add, pool.window.clone())?;
-    let counts = counts(cx, sums, &pool)?;
-    let mean = cx.composite_one(&[sums, counts], |_, operands| {
-        let (sums, counts) = (operands[0], operands[1]);
-        let half = counts / 2.0;
-        let nudged = sums.gt(0.0).select(sums + half, sums - half);
-        nudged / counts
-    })?;
+    let counts = Counts::of(cx, sums, &pool)?;
+    let mean = if counts.are_few() && pool.element_type.byte_size() == 1 {
+        let half = counts.map(cx, sums, |count| count / 2)?;
+        let reciprocal = counts.map(cx, sums, |count| (1 << RECIPROCAL_BITS) / count + 1)?;
+        cx.composite_one(&[sums, half, reciprocal], |_, operands| {
+            let (sums, half, reciprocal) = (operands[0], operands[1], operands[2]);
+            let product = (sums.max(-sums) + half) * reciprocal;
+            let quotient = product.shift_right_arithmetic(f64::from(RECIPROCAL_BITS));
+            sums.lt(0.0).select(-quotient, quotient)
+        })?
+    } else {
+        let counts = counts.product(cx, sums)?;
+        cx.composite_one(&[sums, counts], |_, operands| {
+            let (sums, counts) = (operands[0], operands[1]);
+            let half = counts / 2.0;
+            let nudged = sums.gt(0.0).select(sums + half, sums - half);
+            nudged / counts
+        })?
+    };
     let mean = clamped(cx, mean, pool.limits)?;
     cx.convert(mean, pool.element_type)
 }
 
-/// Number of elements within the image for each element of the result.
-fn counts(cx: &mut NodeContext<'_, '_>, sums: InstructionId, pool: &Pool) -> Result<InstructionId> {
-    let result = cx.sizes(sums);
-    let mut counts: Option<InstructionId> = None;
-    for d in 1..3 {
-        let window = &pool.window.dimensions[d];
-        let next = if window.padding_low == 0 && window.padding_high == 0 {
-            cx.splat_like(sums, window.size as f64)?
-        } else {
+/// Fractional bits of the reciprocals of counts. Each exceeds the real number by at most 2^-22. A
+/// sum of `c` bytes and half of `c` are at most 256 c, so the quotient of integers is exact if
+/// 256 c c <= 2^22, and the product fits 31 bits.
+const RECIPROCAL_BITS: u32 = 22;
+
+/// Upper bound of the counts whose reciprocals are exact.
+const MOST_FOR_RECIPROCALS: i64 = 127;
+
+/// Upper bound of the reciprocals of an image, which are constants.
+const MOST_RECIPROCALS: usize = 1 << 16;
+
+/// Numbers of elements within the image, for each position along both dimensions. Without padding,
+/// one number.
+struct Counts([Vec<i32>; 2]);
+
+impl Counts {
+    fn of(cx: &NodeContext<'_, '_>, sums: InstructionId, pool: &Pool) -> Result<Self> {
+        let result = cx.sizes(sums);
+        let along = |d: usize| {
+            let window = &pool.window.dimensions[d];
+            if window.padding_low == 0 && window.padding_high == 0 {
+                return Ok(vec![window.size as i32]);
+            }
             if result[d] > MOST_COUNTED {
                 return Err(Error::unsupported(format!(
                     "the result has {} elements along dimension {d}, but the maximum is {MOST_COUNTED}",
@@ -90,14 +116,49 @@ fn counts(cx: &mut NodeContext<'_, '_>, sums: InstructionId, pool: &Pool) -> Res
                 let begin = position * window.stride - window.padding_low;
                 ((begin + window.size).min(pool.sizes[d]) - begin.max(0)) as i32
             };
-            let along: Vec<i32> = (0..result[d]).map(count).collect();
-            let vector = cx.literal(Literal::from_elements(&[result[d]], &along));
-            cx.broadcast(vector, &result, &[d])?
+            Ok((0..result[d]).map(count).collect())
         };
-        counts = Some(match counts {
-            Some(others) => cx.mul(others, next)?,
-            None => next,
-        });
+        Ok(Self([along(1)?, along(2)?]))
     }
-    Ok(counts.expect("there are two dimensions"))
+
+    /// True if a product with a reciprocal replaces the division by each count.
+    fn are_few(&self) -> bool {
+        let [lines, columns] = &self.0;
+        let most = |counts: &[i32]| counts.iter().max().map_or(1, |&most| i64::from(most));
+        let are_positive = lines.iter().chain(columns).all(|&count| count > 0);
+        are_positive
+            && most(lines).saturating_mul(most(columns)) <= MOST_FOR_RECIPROCALS
+            && lines.len() * columns.len() <= MOST_RECIPROCALS
+    }
+
+    /// A function of the count, for each element of the result.
+    fn map(
+        &self,
+        cx: &mut NodeContext<'_, '_>,
+        sums: InstructionId,
+        function: impl Fn(i32) -> i32,
+    ) -> Result<InstructionId> {
+        let [lines, columns] = &self.0;
+        let all = lines.iter().flat_map(|line| columns.iter().map(move |column| line * column));
+        let all: Vec<i32> = all.map(function).collect();
+        let dimensions: Vec<usize> = [1, 2].into_iter().filter(|&d| self.0[d - 1].len() > 1).collect();
+        let kept: Vec<i64> = dimensions.iter().map(|&d| self.0[d - 1].len() as i64).collect();
+        let literal = cx.literal(Literal::from_elements(&kept, &all));
+        let sizes = cx.sizes(sums);
+        cx.broadcast(literal, &sizes, &dimensions)
+    }
+
+    /// The counts themselves, computed from those of both dimensions.
+    fn product(&self, cx: &mut NodeContext<'_, '_>, sums: InstructionId) -> Result<InstructionId> {
+        let sizes = cx.sizes(sums);
+        let mut along = |d: usize| {
+            let counts = &self.0[d - 1];
+            let (kept, dimensions) =
+                if counts.len() == 1 { (vec![], vec![]) } else { (vec![sizes[d]], vec![d]) };
+            let literal = cx.literal(Literal::from_elements(&kept, counts));
+            cx.broadcast(literal, &sizes, &dimensions)
+        };
+        let (lines, columns) = (along(1)?, along(2)?);
+        cx.mul(lines, columns)
+    }
 }
