@@ -28,7 +28,8 @@ class Noise(CalibrationDataReader):
             for entry in session.get_inputs():
                 shape = [size if isinstance(size, int) else 1 for size in entry.shape]
                 dtype = TYPES[entry.type]
-                numbers = generator.random(shape) if dtype == np.float32 else generator.integers(0, 50, shape)
+                # Every table has the indices 0 and 1.
+                numbers = generator.random(shape) if dtype == np.float32 else generator.integers(0, 2, shape)
                 example[entry.name] = numbers.astype(dtype)
             self.left.append(example)
 
