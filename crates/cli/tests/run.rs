@@ -207,6 +207,36 @@ fn verify_passes_for_correct_code() {
     assert_eq!(quiet, "");
 }
 
+#[test]
+fn verify_measures_how_far_a_precision_moves_results() {
+    let out = directory();
+    let row = |k: usize| format!("{{{}}}", vec![format!("0.{k}01"); 8].join(","));
+    let weights: Vec<String> = (0..8).map(row).collect();
+    let program = format!(
+        "HloModule layer\n\nENTRY main {{\n  x = f32[4,8] parameter(0)\n  \
+         w = f32[8,8] constant({{{}}})\n  ROOT y = f32[4,8] dot(x, w), \
+         lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n",
+        weights.join(",")
+    );
+    std::fs::write(out.path().join("layer.hlo"), program).expect("it is written");
+    for (precision, unit) in [("bf16", 2f64.powi(-9)), ("f16", 2f64.powi(-12))] {
+        let mut command = tfcompile(out.path());
+        command.args(["verify", "layer.hlo", "--json", "--precision", precision, "--random", "7"]);
+        let report: serde_json::Value = serde_json::from_str(&text(&succeed(&mut command))).expect("JSON");
+        assert_eq!(report["passed"], true, "{report}");
+        let moved = &report["precision"];
+        assert_eq!(moved["precision"], precision);
+        // Each operand moves by at most a unit of rounding, and the code does round.
+        let relative = moved["results"][0]["from_f64"]["relative"].as_f64().expect("a number");
+        assert!((unit / 64.0..2.0 * unit).contains(&relative), "{precision}: {relative}");
+        let single = moved["results"][0]["f32_from_f64"]["relative"].as_f64().expect("a number");
+        assert!(single < 1e-6, "{precision}: {single}");
+    }
+    let mut command = tfcompile(out.path());
+    let message = refuse(command.args(["verify", "layer.hlo", "--random", "7"]), out.path());
+    assert!(message.contains("--precision"), "{message}");
+}
+
 /// A second step, with the state that the first one saved, for each kind of file.
 #[test]
 fn state_is_saved_and_restored() {

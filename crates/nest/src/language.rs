@@ -243,7 +243,7 @@ pub enum GroupKind {
     /// Four unsigned bytes times four signed bytes. Sums wrap around.
     UnsignedBytes,
     /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
-    /// implementation may treat subnormal numbers as zero, and round once per lane.
+    /// implementation may treat subnormal numbers as zero, and round sums otherwise.
     Bf16,
     /// Two `f16` times two `f16`, the upper ones first. Each sum is rounded to nearest even.
     F16,

@@ -17,7 +17,7 @@ pub struct Distance {
     pub magnitude: f64,
 }
 
-/// How far a result moves.
+/// Movement of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movement {
     /// Name of the result.

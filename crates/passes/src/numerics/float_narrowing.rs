@@ -7,9 +7,9 @@ use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// `contraction(x, w) => contraction(narrow(x), narrow(w))`, where w is constant. The result remains
-/// `f32`, and so does all other arithmetic. An array that contractions read exists only in the
-/// narrow type: its other readers widen it. Arguments and results keep their type.
+/// `contraction(x, w) => contraction(narrow(x), narrow(w))`, where w is constant. The result
+/// remains `f32`, and so does all other arithmetic. An array that contractions read exists only in
+/// the narrow type: its other readers widen it. Arguments and results keep their type.
 ///
 /// Rounds both operands of each product to the narrow type.
 pub struct FloatNarrowing {
@@ -121,8 +121,8 @@ impl Narrowing<'_> {
         narrow
     }
 
-    /// Lets the other readers of narrowed arrays read the narrow ones, so that the wide ones need no
-    /// memory.
+    /// Lets the other readers of narrowed arrays read the narrow ones, so that the wide ones need
+    /// no memory.
     fn widen_readers(&mut self) {
         for (&wide, &narrow) in &self.narrowed {
             let Some(instruction) = self.computation.get(wide) else { continue };

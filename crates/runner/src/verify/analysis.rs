@@ -284,7 +284,9 @@ impl<'m> Analysis<'m> {
             match (rule, sums.as_slice()) {
                 (Rule::Product | Rule::Sum, [sums]) => {
                     let element_type = array.array_shape().element_type;
-                    own::sum_errors(element_type, magnitudes(array), sums, &bounds)
+                    let flushed = own::flushed_products(rule, operands, terms);
+                    let errors = own::sum_errors(element_type, magnitudes(array), sums, &bounds);
+                    errors.into_iter().map(|error| error + flushed).collect()
                 }
                 (Rule::Sum, [re, im]) => {
                     let element_type = array.array_shape().element_type;

@@ -1,10 +1,21 @@
 //! Effect of an instruction's own rounding on its result, including NaN.
 
 use super::estimate::{ANY_NAN, Estimate, Known, distance, epsilon, magnitudes};
-use super::rules::own_ulps;
+use super::rules::{Rule, own_ulps};
 use crate::fill::extremes;
 use hlo::{ComparisonDirection as Direction, Instruction, Op, Traits};
 use shape::{Literal, PrimitiveType, Scalar};
+
+/// Upper bound of the error of sums of products of `bf16` on processors whose instructions treat
+/// subnormal factors and sums as zero.
+pub(super) fn flushed_products(rule: &Rule, operands: &[Literal], terms: f64) -> f64 {
+    let is_bf16 = |operand: &Literal| operand.array_shape().element_type == PrimitiveType::Bf16;
+    if *rule != Rule::Product || !operands.iter().all(is_bf16) {
+        return 0.0;
+    }
+    let factors: f64 = operands.iter().map(largest_finite).sum();
+    f64::from(f32::MIN_POSITIVE) * terms * (factors + 2.0)
+}
 
 /// Returns the largest finite magnitude of an array, at least 1.
 pub(super) fn largest_finite(array: &Literal) -> f64 {
