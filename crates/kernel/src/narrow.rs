@@ -108,6 +108,19 @@ fn on(b: &mut FunctionBuilder, value: ValueId) -> Bits<'_> {
     Bits { b, lanes }
 }
 
+/// Returns the values of finite `f16` bits, which are in `I16` lanes. A multiplication corrects the
+/// exponent, and normalizes subnormals.
+pub(crate) fn decode_finite_half(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
+    const KEPT: i64 = 0x8fff_e000u32 as i32 as i64;
+    let wide = b.convert(ConvertOp::SignExtend, raw, ScalarType::I32);
+    let mut f = on(b, wide);
+    let bits = f.with(BinaryOp::ShiftLeft, wide, 13);
+    let bits = f.with(BinaryOp::And, bits, KEPT);
+    let scale = f.constant(power_of_two(127 - 15));
+    let (number, scale) = (f.float(bits), f.float(scale));
+    b.mul(number, scale)
+}
+
 /// Rounds `F32` to a format whose exponent range is a part of `F32`'s. The result is `F32`.
 fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let mut f = on(b, value);

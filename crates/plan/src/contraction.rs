@@ -10,6 +10,7 @@ pub(crate) mod grouping;
 pub(crate) mod operands;
 pub(crate) mod panels;
 pub(crate) mod tile;
+pub(crate) mod weights;
 
 use crate::candidate::Candidate;
 use convolution::Winograd;

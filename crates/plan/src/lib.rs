@@ -71,6 +71,7 @@ pub use contraction::extents::DotShape;
 pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping};
 pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};
+pub use contraction::weights::{Blocks, NIBBLES, Weights};
 pub use device::movement::{CopyPlan, MAX_CONCATENATED, UpdatePlan};
 pub use device::outputs::{ColumnsPlan, OutputsPlan};
 pub use device::random::paired_sizes;

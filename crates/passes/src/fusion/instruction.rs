@@ -26,11 +26,13 @@ pub struct InstructionFusion {
     pub max_instructions: usize,
     /// Upper bound of the operands per fusion.
     pub max_operands: usize,
+    /// True if the kernels of dots widen constant weights of few bits in registers.
+    pub widens_weights: bool,
 }
 
 impl Default for InstructionFusion {
     fn default() -> Self {
-        Self { max_instructions: 256, max_operands: 48 }
+        Self { max_instructions: 256, max_operands: 48, widens_weights: true }
     }
 }
 

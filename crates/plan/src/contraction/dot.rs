@@ -22,13 +22,15 @@ use super::grouping::Grouping;
 use super::operands::{constant_operand, is_read_once};
 use super::panels::PanelLayout;
 use super::tile::{self, Tile, accumulator};
+use super::weights::{WeightArrays, Weights};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
 use crate::kernel_plan::KernelPlan;
 use crate::packing::{PackedConstant, Packing};
 use crate::tasks::{self, Work};
+use bytes::Bytes;
 use hlo::{InstructionId, Op};
-use shape::{ArrayShape, Literal, PrimitiveType};
+use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
@@ -49,6 +51,8 @@ pub struct DotPlan {
     pub rhs_type: PrimitiveType,
     /// Groups that take the place of single summands in [`Self::shape`] and in the panels.
     pub grouping: Option<Grouping>,
+    /// Form of constant weights in few bits, which the kernel widens.
+    pub weights: Option<Weights>,
     /// Index of the fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// Index of the fusion's operand that is the right one.
@@ -119,6 +123,9 @@ pub struct TiledDot {
     pub column_parts: i64,
     /// True if consecutive tasks share rows, false if they share columns.
     pub tasks_by_rows: bool,
+    /// Columns from the first panel of a tile to the next one. Neighbors have the panels' width as
+    /// their distance. If it is larger, a tile takes panels from all parts of the matrix.
+    pub panel_distance: i64,
 }
 
 impl DotPlan {
@@ -212,6 +219,7 @@ struct Dot<'m> {
     lhs_type: PrimitiveType,
     rhs_type: PrimitiveType,
     grouping: Option<Grouping>,
+    weights: Option<(Weights, WeightArrays<'m>)>,
     lhs_operand: usize,
     rhs_operand: usize,
     /// True if the right operand is a constant that nothing else reads.
@@ -225,6 +233,9 @@ struct Dot<'m> {
 /// Plans a dot that is part of a larger kernel, which keeps all panels of a packed operand.
 pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<DotPlan> {
     let dot = Dot { rhs_is_constant: false, keeps_sums: false, ..Dot::of(fusion, hero)? };
+    if dot.weights.is_some() {
+        return Err(Error::unsupported("weights in few bits in a kernel of several contractions"));
+    }
     let mut loops = dot.loops(target);
     if let DotLoops::Tiled(tiled) = &mut loops {
         tiled.prefetches = false;
@@ -252,6 +263,7 @@ pub(crate) fn plan(
     let target = planner.target;
     let dot = Dot::of(fusion, id)?.in_groups(target);
     let (lhs_operand, rhs_operand, constant) = (dot.lhs_operand, dot.rhs_operand, dot.rhs_values);
+    let weights = dot.weights.clone();
     let loops = dot.loops(target);
     let other = planner.candidate.and_then(|candidate| candidates::loops(&dot, &loops, candidate, target));
     let mut plan = dot.with_loops(other.unwrap_or(loops));
@@ -260,11 +272,15 @@ pub(crate) fn plan(
     let mut packed = Vec::new();
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
-        let bytes = match plan.grouping {
-            Some(grouping) => pack::group_panels(literal, &plan, tiled.panels, grouping),
-            None => pack::panels(literal, &plan, tiled.panels),
+        let bytes = match (&weights, plan.grouping) {
+            (Some((form, arrays)), _) => pack::weight_panels(*form, arrays, &plan, tiled.panels),
+            (None, Some(grouping)) => pack::group_panels(literal, &plan, tiled.panels, grouping),
+            (None, None) => pack::panels(literal, &plan, tiled.panels),
         };
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
+        // The panels contain the scales.
+        let scales = weights.and_then(|(_, arrays)| arrays.scale_operand());
+        packed.extend(scales.map(|operand| PackedConstant { operand: Some(operand), bytes: Bytes::new() }));
     }
     let mut work = Work::of_elements(fusion, result.element_count());
     let DotShape { batch, m, n, k } = plan.shape;
@@ -297,19 +313,19 @@ impl<'m> Dot<'m> {
             return Err(Error::internal("expected a dot"));
         };
         check_epilogue(fusion, id)?;
-        let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
-            let operand = fusion.body[id].operands()[k];
-            let Position::Operand(number) = fusion.position(operand) else {
-                return Err(Error::internal("operand of a dot is not in memory"));
-            };
-            Ok((number, fusion.body[operand].shape().expect_array()))
+        let number = |k: usize| match fusion.position(fusion.body[id].operands()[k]) {
+            Position::Operand(number) => Ok(number),
+            Position::Inside => Err(Error::internal("operand of a dot is not in memory")),
         };
-        let ((lhs_operand, lhs), (rhs_operand, rhs)) = (operand(0)?, operand(1)?);
+        let array = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
+        let (lhs_operand, lhs, rhs) = (number(0)?, array(0), array(1));
+        let dims = DotDims::new(lhs, rhs, numbers);
+        let weights = Weights::of(fusion, id, dims.shape())?;
+        let rhs_operand = weights.as_ref().map_or_else(|| number(1), |(_, arrays)| Ok(arrays.operand))?;
         let result = fusion.body[id].shape().expect_array();
         if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
             return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
         }
-        let dims = DotDims::new(lhs, rhs, numbers);
         // The kernel never reads a packed operand in its own layout, so nothing else in the kernel
         // may read it.
         let rhs_values = constant_operand(fusion, rhs_operand);
@@ -323,13 +339,14 @@ impl<'m> Dot<'m> {
             dims,
             accumulator,
             lhs_type: lhs.element_type,
-            rhs_type: rhs.element_type,
+            rhs_type: weights.as_ref().map_or(rhs.element_type, |(weights, _)| weights.stored),
             grouping: None,
             lhs_operand,
             rhs_operand,
             rhs_is_constant: rhs_values.is_some() && is_read_once(fusion, rhs_operand),
             rhs_values,
-            keeps_sums: keeps_sums && result.element_type == accumulator,
+            keeps_sums: keeps_sums && result.element_type == accumulator && weights.is_none(),
+            weights,
         })
     }
 
@@ -339,7 +356,10 @@ impl<'m> Dot<'m> {
         let types = [self.lhs_type, self.rhs_type, self.accumulator];
         let is_along = self.dims.lhs_is_strided() && self.dims.lhs_k_stride() == 1;
         let grouping = Grouping::of(types, self.shape.k, self.shape.n, target);
-        let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along) else { return self };
+        let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along && self.weights.is_none())
+        else {
+            return self;
+        };
         let shape = DotShape { k: grouping.groups(self.shape.k), ..self.shape };
         Self { grouping: Some(grouping), shape, keeps_sums: false, ..self }
     }
@@ -361,11 +381,13 @@ impl<'m> Dot<'m> {
         // A panel pays off if several rows read it, or if it is packed at compile time.
         let max_rows = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
         let few_rows = m <= max_rows && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
-        if self.grouping.is_none() && along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+        let is_plain = self.grouping.is_none() && self.weights.is_none();
+        if is_plain && along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
             return DotLoops::Rows { tile: tile::row_dot(self.shape, size, target), rhs_packing };
         }
         let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
         let has_lanes = self.accumulator.is_floating_point() || self.grouping.is_some();
+        let has_lanes = has_lanes && self.weights.is_none();
         let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
@@ -401,7 +423,7 @@ impl<'m> Dot<'m> {
     fn with_loops(self, loops: DotLoops) -> DotPlan {
         let lhs_packing = if self.lhs_fits() { Packing::None } else { Packing::Scratch };
         let Self { hero, shape, dims, accumulator, lhs_type, rhs_type, lhs_operand, rhs_operand, .. } = self;
-        let grouping = self.grouping;
+        let (grouping, weights) = (self.grouping, self.weights.map(|(weights, _)| weights));
         DotPlan {
             hero,
             shape,
@@ -410,6 +432,7 @@ impl<'m> Dot<'m> {
             lhs_type,
             rhs_type,
             grouping,
+            weights,
             lhs_operand,
             rhs_operand,
             lhs_packing,
@@ -452,6 +475,16 @@ impl<'m> Dot<'m> {
         let DotShape { m, k, .. } = self.shape;
         let is_long = m == 1 && k >= 4 * BLOCK && self.accumulator.is_floating_point();
         if is_long { BLOCK } else { k }
+    }
+
+    /// Columns from a panel of a tile to the next one. If a single row reads weights from memory,
+    /// each panel of its tile continues where that of the previous tile ended, because prefetchers
+    /// follow long streams.
+    fn panel_distance(&self, tile: Tile, panels: PanelLayout) -> i64 {
+        let DotShape { m, n, .. } = self.shape;
+        let streams = tile.columns() / panels.width;
+        let is_divided = streams > 1 && n % (streams * panels.width) == 0;
+        if m == 1 && self.weights.is_some() && is_divided { n / streams } else { panels.width }
     }
 
     /// Bytes of one product's right operand.
@@ -536,7 +569,10 @@ impl TileOrder {
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.
         let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
-        let panels = PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels };
+        let panels = match &dot.weights {
+            Some((weights, _)) => weights.panels(dot.shape, dot.accumulator),
+            None => PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels },
+        };
         let bytes = tile.columns().saturating_mul(panels.element_bytes);
         let most_unrolled = dot.grouping.map_or(i64::MAX, |grouping| grouping.most_unrolled(tile));
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
@@ -555,10 +591,12 @@ impl TileOrder {
             k_block,
             prefetches: dot.is_read_again(tile, target)
                 && panels_outside
+                && dot.weights.is_none()
                 && (dot.rhs_is_constant || dot.rhs_fits() && has_room)
                 && tile::has_prefetch(target),
             column_parts,
             tasks_by_rows: false,
+            panel_distance: dot.panel_distance(tile, panels),
         }
     }
 }

@@ -254,7 +254,15 @@ mod tests {
 
     #[test]
     fn a_panel_of_bytes_begins_with_the_sums_of_its_columns() {
-        let layout = PanelLayout { rows: 2, columns: 2, width: 2, element_bytes: 4, header: 1 };
+        let layout = PanelLayout {
+            rows: 2,
+            columns: 2,
+            width: 2,
+            element_bytes: 4,
+            header: 1,
+            block_rows: 0,
+            scale_bytes: 0,
+        };
         let mut packed = vec![0; layout.panel_bytes() as usize];
         let factors = Factors::Bytes { is_signed: true, is_flipped: false };
         let grouping = Grouping { factors, tail: 0, is_widened: false };
@@ -269,7 +277,15 @@ mod tests {
 
     #[test]
     fn a_panel_of_pairs_has_no_sums() {
-        let layout = PanelLayout { rows: 1, columns: 2, width: 2, element_bytes: 4, header: 0 };
+        let layout = PanelLayout {
+            rows: 1,
+            columns: 2,
+            width: 2,
+            element_bytes: 4,
+            header: 0,
+            block_rows: 0,
+            scale_bytes: 0,
+        };
         let mut packed = vec![0; layout.panel_bytes() as usize];
         let grouping = Grouping { factors: Factors::Bf16, tail: 1, is_widened: false };
         let source = [1, 2, 3, 4];

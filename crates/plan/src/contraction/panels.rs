@@ -20,13 +20,25 @@ pub struct PanelLayout {
     pub element_bytes: i64,
     /// Rows before those of the matrix: sums of the columns.
     pub header: i64,
+    /// Rows that are followed by the scales of their columns; 0 if there are no scales.
+    pub block_rows: i64,
+    /// Bytes of a scale.
+    pub scale_bytes: i64,
 }
 
 impl PanelLayout {
     /// Panels of a constant matrix: one cache line wide, the same on every target.
     pub(crate) fn of_constant(rows: i64, columns: i64, element_bytes: usize) -> Self {
         let width = tile::panel(columns, element_bytes);
-        Self { rows, columns, width, element_bytes: element_bytes as i64, header: 0 }
+        Self {
+            rows,
+            columns,
+            width,
+            element_bytes: element_bytes as i64,
+            header: 0,
+            block_rows: 0,
+            scale_bytes: 0,
+        }
     }
 
     /// Number of panels.
@@ -46,7 +58,13 @@ impl PanelLayout {
 
     /// Bytes from a panel to the next panel.
     pub fn panel_bytes(&self) -> i64 {
-        (self.header + self.rows) * self.row_bytes()
+        let blocks = if self.block_rows > 0 { self.rows / self.block_rows } else { 0 };
+        (self.header + self.rows) * self.row_bytes() + blocks * self.width * self.scale_bytes
+    }
+
+    /// Bytes from a block of rows with scales to the next block; 0 if there are no scales.
+    pub fn block_bytes(&self) -> i64 {
+        self.block_rows * self.row_bytes() + self.width * self.scale_bytes
     }
 
     /// Bytes from the start of a panel to the first row of the matrix.

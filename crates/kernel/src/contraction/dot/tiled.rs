@@ -1,5 +1,7 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
+mod weights;
+
 use super::walk::{for_panels, for_rows, parts_end};
 use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
@@ -91,6 +93,9 @@ fn tile(
     place: Place<'_>,
     pass: &Pass,
 ) -> Result<()> {
+    if let Some(weights) = plan.dot.weights {
+        return weights::tile(cx, plan, product, place, weights);
+    }
     let scalar = scalar_type(plan.dot.accumulator)?;
     let mut lhs = product.row(cx, place.row)?;
     let mut rhs = match plan.tiled.rhs_packing {

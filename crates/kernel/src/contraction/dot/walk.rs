@@ -59,7 +59,13 @@ pub(super) fn for_panels(
     body: PanelBody<'_>,
 ) -> Result<()> {
     let (n, columns) = (plan.dot.shape.n, plan.tiled.tile.columns());
-    let full = whole_columns(plan.tiled.tile.vectors, plan.tiled.tile.lanes);
+    let (width, distance) = (plan.tiled.panels.width, plan.tiled.panel_distance);
+    let mut full = whole_columns(plan.tiled.tile.vectors, plan.tiled.tile.lanes);
+    if distance > width {
+        // Panels from all parts of the matrix.
+        full.iter_mut().for_each(|part| part.offset += part.offset / width * (distance - width));
+        return cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(width), &full));
+    }
     cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {

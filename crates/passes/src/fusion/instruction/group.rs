@@ -3,7 +3,7 @@
 use super::InstructionFusion;
 use crate::fusion::tiles::Tiles;
 use crate::query::{is_static, is_static_array};
-use hlo::{CACHE_LINE, Computation, InstructionId, Op, Window};
+use hlo::{CACHE_LINE, Computation, InstructionId, NarrowWeights, Op, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -268,8 +268,15 @@ impl<'c> Groups<'c> {
         // A contraction reads its operands many times, so they are in memory even if they are
         // cheap.
         let contractions = group.members.iter().filter(|&&m| is_contraction(self.computation, m));
-        let in_memory: BTreeSet<InstructionId> =
-            contractions.flat_map(|&m| self.computation[m].operands()).copied().collect();
+        let mut in_memory: BTreeSet<InstructionId> =
+            contractions.clone().flat_map(|&m| self.computation[m].operands()).copied().collect();
+        for &contraction in contractions {
+            let Some(weights) = self.narrow_weights(contraction) else { continue };
+            in_memory.remove(&self.computation[contraction].operands()[1]);
+            in_memory.extend([weights.stored]);
+            in_memory.extend(weights.scales.map(|scales| scales.values));
+            body.members.extend(weights.members);
+        }
         // A slice update is in place only if nothing else of the array is read.
         let buffer = is_update(self.computation, root).then(|| self.computation[root].operands()[0]);
         let reads_buffer = |id: InstructionId| {
@@ -296,6 +303,22 @@ impl<'c> Groups<'c> {
             stack.extend(self.computation[id].operands().iter().rev());
         }
         body
+    }
+
+    /// The weights of a dot if they are constants in few bits, which the dot's kernel widens in
+    /// registers.
+    fn narrow_weights(&self, dot: InstructionId) -> Option<NarrowWeights> {
+        const FEW_COLUMNS: i64 = 8;
+        let weights = NarrowWeights::of(self.computation, dot)?;
+        let is_constant = |id: InstructionId| {
+            let (array, path) = origin(self.computation, id);
+            matches!(self.computation[array].op(), Op::Constant { .. }) && path.is_empty()
+        };
+        let columns = self.computation[dot].shape().as_array()?.sizes().last().copied()?;
+        let [left, right] = *self.computation[dot].operands() else { return None };
+        let fits = self.options.widens_weights && columns >= FEW_COLUMNS && left != right;
+        let scales = weights.scales.as_ref().is_none_or(|scales| is_constant(scales.values));
+        (fits && scales && is_constant(weights.stored)).then_some(weights)
     }
 
     /// True if the group of a root is cheap as a whole, so that it may be copied into a body with

@@ -149,8 +149,15 @@ fn packed_columns(dims: &ConvolutionDims, grouping: Grouping) -> Option<PackedCo
     let [planes, lines, columns] = three_dimensions(dims)?.map(|d| d.window.size);
     let features = dims.groups * dims.outputs;
     let rows = planes.checked_mul(grouping.groups(lines))?.checked_mul(columns)?;
-    let panel =
-        PanelLayout { rows, columns: features, width: features, element_bytes: GROUP_BYTES, header: 1 };
+    let panel = PanelLayout {
+        rows,
+        columns: features,
+        width: features,
+        element_bytes: GROUP_BYTES,
+        header: 1,
+        block_rows: 0,
+        scale_bytes: 0,
+    };
     (lines <= MAX_UNROLLED && columns <= MAX_UNROLLED).then_some(PackedColumns { grouping, panel })
 }
 

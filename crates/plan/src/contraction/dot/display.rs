@@ -23,6 +23,12 @@ impl std::fmt::Display for DotPlan {
         if let Some(grouping) = self.grouping {
             write!(f, ", {grouping}")?;
         }
+        if let Some(weights) = self.weights {
+            write!(f, ", weights in {}", weights.stored)?;
+            if let Some(blocks) = weights.blocks {
+                write!(f, " with scales in {} for {} summands", blocks.scale, blocks.summands)?;
+            }
+        }
         if let Some(TiledDot { tile, prefetches, tasks_by_rows, k_block, .. }) = self.tiled() {
             write!(f, ", tile {}x{} of {} lanes", tile.rows, tile.vectors, tile.lanes)?;
             if *prefetches {

@@ -4,6 +4,7 @@ use super::DotPlan;
 use super::dims::Extent;
 use crate::contraction::grouping::Grouping;
 use crate::contraction::panels::{PanelLayout, converted, for_each_panel};
+use crate::contraction::weights::{WeightArrays, Weights};
 use bytes::Bytes;
 use shape::Literal;
 
@@ -65,6 +66,23 @@ pub(super) fn group_panels(
             let n = ns.get(first + column);
             k.zip(n).map(|(k, n)| base + k + n)
         });
+    });
+    packed.into()
+}
+
+/// Panels of weights in few bits, for the only product.
+pub(super) fn weight_panels(
+    weights: Weights,
+    arrays: &WeightArrays<'_>,
+    plan: &DotPlan,
+    layout: PanelLayout,
+) -> Bytes {
+    let columns = layout.width as usize;
+    let mut packed = vec![0u8; layout.bytes() as usize];
+    let (ks, ns) = (positions(&plan.dims.rhs_k), positions(&plan.dims.columns));
+    for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
+        let ns = &ns[number * columns..];
+        weights.fill(packed, layout, arrays, &ks, &ns[..columns.min(ns.len())]);
     });
     packed.into()
 }
