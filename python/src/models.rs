@@ -75,7 +75,7 @@ impl ModelOptions {
             let bytes = tf::source::read_bytes(&self.path)?;
             let read = || {
                 let mut passes = PassRun { disabled: &[], observer: &mut NoObserver };
-                HloProgram::of_file(&self.path, &bytes, &mut passes)
+                HloProgram::of_file(&self.path, &bytes, None, &mut passes)
             };
             if let Some((program, _)) = guarded(read)? {
                 let input = Input::of_hlo(program, bytes);

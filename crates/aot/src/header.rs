@@ -9,6 +9,7 @@ mod arena;
 mod constants;
 mod device;
 mod freestanding;
+mod functions;
 mod standalone;
 mod tables;
 mod text;
@@ -24,6 +25,7 @@ use support::{Error, Result};
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
 pub(crate) use constants::layout_table;
 pub(crate) use device::not_freestanding;
+pub use functions::{FunctionClass, functions_header};
 pub(crate) use standalone::embed_one;
 pub(crate) use text::{Text, quoted};
 

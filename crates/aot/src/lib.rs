@@ -34,7 +34,7 @@ pub use constants_file::{
     LayoutHash, constants_file, constants_file_parts,
 };
 pub use cpp_name::{CppClass, is_identifier, is_keyword, is_taken, parse_cpp_class, validate_entry_point};
-pub use header::{HeaderOptions, header};
+pub use header::{FunctionClass, HeaderOptions, functions_header, header};
 pub use inspect::{MetadataRecord, function_sizes, read_metadata};
 pub use metadata::{
     Accessor, METADATA_MAGIC, METADATA_VERSION, MetadataOptions, accessors, metadata_object,

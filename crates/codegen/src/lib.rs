@@ -263,6 +263,20 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     })
 }
 
+/// Merges the objects of several programs for one target into one. Each keeps its entry and the
+/// symbol of its constants.
+///
+/// Errors: `unsupported` for formats other than ELF with 64 bits.
+pub fn merge_objects(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
+    // ELF's magic number and the class of 64 bits.
+    if objects.iter().any(|object| !object.starts_with(b"\x7fELF\x02")) {
+        return Err(Error::unsupported(
+            "several functions in one object need a target with 64-bit ELF objects; build each function alone",
+        ));
+    }
+    merge::merge(objects)
+}
+
 /// Output of code generation for a unit.
 struct Generated {
     object: Vec<u8>,

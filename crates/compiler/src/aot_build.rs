@@ -1,12 +1,12 @@
 //! Ahead-of-time builds: from a graph and its config to files.
 
-use crate::back::{CompiledObject, compile_object};
+use crate::back::{CompiledObject, compile_object, generate, lower_function};
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
-    Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, HeaderOptions, LayoutHash,
-    MemorySizes, MetadataOptions, Provenance, RustOptions, Signature,
+    Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, FunctionClass,
+    HeaderOptions, LayoutHash, MemorySizes, MetadataOptions, Provenance, RustOptions, Signature,
 };
-use buffers::ConstantsBlock;
+use buffers::{ConstantsBlock, ConstantsPool};
 use bytes::Bytes;
 use hlo::{Interface, Module, Program};
 use sha2::{Digest, Sha256};
@@ -120,6 +120,86 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
         let hashes = hashes.join().map_err(|_| Error::internal("the thread that hashes files panicked"))?;
         write(draft, object, hashes, session_module, options, observer)
     })
+}
+
+/// Functions to build into one object.
+#[derive(Debug)]
+pub struct Functions {
+    /// Name of the object's header, without `.h`.
+    pub name: String,
+    /// `[[namespace::]...]Class` of the class with all functions.
+    pub cpp_class: String,
+    /// The functions.
+    pub functions: Vec<Function>,
+}
+
+/// A function of an object.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name, a C identifier.
+    pub name: String,
+    /// Its program.
+    pub input: Input,
+    /// Its class, its entry point, and the options that all functions have in common.
+    pub options: AotOptions,
+}
+
+/// The files of an object with several functions.
+#[derive(Debug)]
+pub struct FunctionsOutputs {
+    /// The object, without constants.
+    pub object: Vec<u8>,
+    /// Text of the C++ header of the class with all functions.
+    pub header: String,
+    /// Names of the headers of the functions' classes, and their texts.
+    pub headers: Vec<(String, String)>,
+    /// The constants of all functions.
+    pub constants_file: ConstantsFile,
+}
+
+/// Builds several functions that share one object and one constants file. Equal constants are
+/// stored once; packed weights are equal if their matrices are.
+pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Result<FunctionsOutputs> {
+    let class = aot::parse_cpp_class(&request.cpp_class).coded(Code::OutputName)?;
+    let mut pool = ConstantsPool::default();
+    let (mut lowered, mut classes) = (Vec::new(), Vec::new());
+    for Function { name, input, options } in request.functions {
+        if options.constants != ConstantsMode::File || !options.back.devices.is_empty() {
+            return Err(Error::invalid(
+                "several functions in one object share a constants file and run on a processor: add --constants=file, and \
+                 remove GPUs from --target",
+            ));
+        }
+        let (draft, module) = Draft::import(input.source, input.config_text, &options, observer)?;
+        let header = format!("{}.h", options.back.entry_point);
+        classes.push(FunctionClass {
+            name,
+            header,
+            class: draft.cpp_class.clone(),
+            interface: draft.interface.clone(),
+        });
+        let back = BackOptions { embed_constants: false, ..options.back.clone() };
+        lowered.push((draft, lower_function(module, &back, &mut pool, observer)?, options, back));
+    }
+    let header = aot::functions_header(&class, &request.name, &classes).coded(Code::OutputName)?;
+    let constants = pool.finish();
+    let constants_size = constants.size;
+    let (mut objects, mut codes) = (Vec::new(), Vec::new());
+    for (draft, versions, options, back) in lowered {
+        let mut code = generate(versions, &back, None, observer)?;
+        objects.push(std::mem::take(&mut code.output.object));
+        codes.push((draft, code, options));
+    }
+    let object = codegen::merge_objects(&objects)?;
+    let constants_file = ConstantsFile::new(&object, constants);
+    let mut headers = Vec::new();
+    for ((draft, mut code, options), class) in codes.into_iter().zip(classes) {
+        code.output.object = object.clone();
+        let code = CompiledObject { code, constants_size, constants: None };
+        let artifact = draft.finish(&code, Some(constants_file.layout), Vec::new(), &options.back)?;
+        headers.push((class.header, aot::header(&artifact, &options.header)?));
+    }
+    Ok(FunctionsOutputs { object, header, headers, constants_file })
 }
 
 /// Program without its code, with names that are valid in all requested files.

@@ -43,7 +43,9 @@ pub fn compile_optimized(
         let (plan_options, open_device) = (options.plan.clone(), options.open_device.clone());
         return Ok(Compiled { module, plan_options, constants, code, open_device });
     }
-    let (versions, constants) = lower_versions(&module, options, observer)?;
+    let mut pool = ConstantsPool::default();
+    let versions = lower_versions(&module, options, &mut pool, observer)?;
+    let constants = pool.finish();
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
     Ok(Compiled { module, plan_options: options.plan.clone(), constants, code, open_device: None })
@@ -72,7 +74,9 @@ pub(crate) fn compile_object(
         let constants = (!options.embed_constants).then_some(constants);
         return Ok(CompiledObject { code, constants_size, constants });
     }
-    let (mut versions, constants) = lower_versions(&module, options, observer)?;
+    let mut pool = ConstantsPool::default();
+    let mut versions = lower_versions(&module, options, &mut pool, observer)?;
+    let constants = pool.finish();
     let constants_size = constants.size;
     let (embedded, constants) = if options.embed_constants {
         drop(module);
@@ -87,26 +91,41 @@ pub(crate) fn compile_object(
     Ok(CompiledObject { code, constants_size, constants })
 }
 
+/// Optimizes and lowers one of several functions that share constants. Drops the module and the
+/// plan's packed copies.
+pub(crate) fn lower_function(
+    mut module: Module,
+    options: &BackOptions,
+    pool: &mut ConstantsPool,
+    observer: &mut dyn Observer,
+) -> Result<Versions> {
+    optimize(&mut module, options, observer)?;
+    let mut versions = lower_versions(&module, options, pool, observer)?;
+    for version in std::iter::once(&mut versions.first).chain(&mut versions.others) {
+        version.plan.drop_packed();
+    }
+    Ok(versions)
+}
+
 /// Versions of a module for all targets. The sizes of the first one's assignment are large enough
 /// for all.
-struct Versions {
+pub(crate) struct Versions {
     first: Lowered,
     others: Vec<Lowered>,
     counters: Vec<ProfileCounter>,
 }
 
-/// Lowers a module for all targets. Also returns the constants that the versions share.
+/// Lowers a module for all targets. The pool receives the constants that the versions share.
 fn lower_versions(
     module: &Module,
     options: &BackOptions,
+    pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
-) -> Result<(Versions, ConstantsBlock)> {
-    let mut pool = ConstantsPool::default();
-    let mut first =
-        lower(module, &options.target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?;
+) -> Result<Versions> {
+    let mut first = lower(module, &options.target, options, pool, observer).coded(Code::UnsupportedHlo)?;
     let mut others = Vec::new();
     for target in &options.variants {
-        others.push(lower(module, target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?);
+        others.push(lower(module, target, options, pool, observer).coded(Code::UnsupportedHlo)?);
     }
     for other in &others {
         let (first, other) = (&mut first.assignment, &other.assignment);
@@ -122,11 +141,11 @@ fn lower_versions(
         return Err(Error::internal("the versions of the code differ in their counters"));
     }
     let counters = counters::describe(module, &first.counters);
-    Ok((Versions { first, others, counters }, pool.finish()))
+    Ok(Versions { first, others, counters })
 }
 
 /// Generates the object. Each chunk of embedded constants is dropped as soon as it is written.
-fn generate(
+pub(crate) fn generate(
     versions: Versions,
     options: &BackOptions,
     embedded: Option<ConstantsBlock>,

@@ -1,11 +1,12 @@
 //! Programs in HLO or StableHLO: HLO as text and as messages, StableHLO as text and as portable
 //! artifacts.
 
-use crate::{PassRun, normalization_pipeline};
+use crate::{PassRun, bindings, normalization_pipeline};
 use hlo::{
     Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata, Program,
 };
 use shape::{Literal, Shape};
+use std::collections::BTreeMap;
 use support::{Error, Result};
 
 /// HLO program with its checks.
@@ -50,18 +51,18 @@ impl HloProgram {
         hlo::proto::is_hlo_proto(bytes)
     }
 
-    /// Parses StableHLO text. The program is its function `main`, or the only public one. Errors
-    /// begin with the line number.
-    pub fn parse_stablehlo(text: &str) -> Result<Self> {
-        Self::of_stablehlo(&mlir::parse(text)?)
+    /// Parses StableHLO text. The program is the public function of this name; without a name, its
+    /// function `main`, or the only public one. Errors begin with the line number.
+    pub fn parse_stablehlo(text: &str, function: Option<&str>) -> Result<Self> {
+        Self::of_stablehlo(&mlir::parse(text)?, function)
     }
 
     /// Parses a portable artifact of StableHLO, alone or inside a file of `jax.export`.
-    pub fn parse_artifact(bytes: &[u8]) -> Result<Self> {
+    pub fn parse_artifact(bytes: &[u8], function: Option<&str>) -> Result<Self> {
         if stablehlo::is_export(bytes) {
-            Self::of_stablehlo(&stablehlo::read_export(bytes)?)
+            Self::of_stablehlo(&stablehlo::read_export(bytes)?, function)
         } else {
-            Self::of_stablehlo(&mlir::parse_bytecode(bytes)?)
+            Self::of_stablehlo(&mlir::parse_bytecode(bytes)?, function)
         }
     }
 
@@ -70,11 +71,22 @@ impl HloProgram {
         bytes.starts_with(&mlir::BYTECODE_MAGIC) || stablehlo::is_export(bytes)
     }
 
-    /// Imports a StableHLO module.
-    pub fn of_stablehlo(source: &mlir::Module) -> Result<Self> {
-        let stablehlo::Imported { module, interface, checks } = stablehlo::import(source)?;
-        hlo::verify(&module)?;
-        Ok(Self { program: Program { module, interface }, checks })
+    /// Imports a function of a StableHLO module. Arguments whose memory a result uses become
+    /// variables.
+    pub fn of_stablehlo(source: &mlir::Module, function: Option<&str>) -> Result<Self> {
+        let imported = stablehlo::import_function_named(source, function)?;
+        let stablehlo::Imported { module, interface, checks, aliases } = imported;
+        let program = bindings::with_variables(Program { module, interface }, &aliases)?;
+        hlo::verify(&program.module)?;
+        Ok(Self { program, checks })
+    }
+
+    /// Returns the program with constants in place of the arguments that have the names of arrays.
+    /// Fails if an array fits no argument.
+    pub fn with_constants(self, arrays: &BTreeMap<String, Literal>) -> Result<Self> {
+        let program = bindings::with_constants(self.program, arrays)?;
+        hlo::verify(&program.module)?;
+        Ok(Self { program, ..self })
     }
 
     /// Creates a program from a module. The entry then takes arrays and returns a tuple of arrays:

@@ -7,6 +7,7 @@
 
 mod aot_build;
 mod back;
+mod bindings;
 mod check;
 mod compiled;
 mod counters;
@@ -25,7 +26,9 @@ mod stage;
 pub mod tuning;
 
 pub use aot::ProfileCounter;
-pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
+pub use aot_build::{
+    AotOptions, ConstantsFile, Function, Functions, FunctionsOutputs, Outputs, build, build_functions,
+};
 pub use back::{compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;

@@ -19,10 +19,12 @@ enum Format {
 
 impl HloProgram {
     /// Reads the program in a file of this name, and the values of arguments that the file
-    /// contains. Returns `None` if the file is not a program. The program keeps its checks.
+    /// contains. `function` selects a function of StableHLO. Returns `None` if the file is not a
+    /// program. The program keeps its checks.
     pub fn of_file(
         path: &Path,
         bytes: &[u8],
+        function: Option<&str>,
         passes: &mut PassRun<'_>,
     ) -> Result<Option<(Self, Vec<Literal>)>> {
         let Some(format) = format_of(path, bytes) else { return Ok(None) };
@@ -30,11 +32,17 @@ impl HloProgram {
         let text =
             || std::str::from_utf8(bytes).map_err(|e| Error::invalid(format!("{name}: not UTF-8: {e}")));
         let alone = |program: Self| (program, Vec::new());
+        if matches!(format, Format::HloText | Format::HloProto) && function.is_some() {
+            return Err(Error::invalid(format!(
+                "--signature selects a function of StableHLO or a signature of a model, but '{name}' is HLO, \
+                 which has one entry"
+            )));
+        }
         let program = match format {
             Format::HloText => Self::parse_hlo(text()?, passes).map(alone),
             Format::HloProto => Self::parse_proto(bytes, passes),
-            Format::StablehloText => Self::parse_stablehlo(text()?).map(alone),
-            Format::Artifact => Self::parse_artifact(bytes).map(alone),
+            Format::StablehloText => Self::parse_stablehlo(text()?, function).map(alone),
+            Format::Artifact => Self::parse_artifact(bytes, function).map(alone),
         };
         program.map(Some).map_err(|error| {
             let code = match error.kind() {

@@ -20,12 +20,20 @@ pub struct Imported {
     pub interface: Interface,
     /// Assertions of the program about its values.
     pub checks: Vec<Check>,
+    /// Arguments whose memory a result may use (`tf.aliasing_output`), each with the number of the
+    /// result.
+    pub aliases: Vec<(usize, usize)>,
 }
 
 /// Converts a module's function `main` to HLO, or its only public function.
 ///
 /// An error states the line and the operation.
 pub fn import(source: &mlir::Module) -> Result<Imported> {
+    import_function_named(source, None)
+}
+
+/// Same as [`import`], for the public function of this name if there is one.
+pub fn import_function_named(source: &mlir::Module, function: Option<&str>) -> Result<Imported> {
     let mut functions = Vec::new();
     let mut name = "";
     for operation in top_level(source, &mut name)? {
@@ -33,7 +41,7 @@ pub fn import(source: &mlir::Module) -> Result<Imported> {
             functions.push(operation);
         }
     }
-    let entry = entry_of(&functions)?;
+    let entry = entry_of(&functions, function)?;
     import_function(source, &functions, entry, name)
 }
 
@@ -67,21 +75,33 @@ fn top_level<'s>(source: &'s mlir::Module, name: &mut &'s str) -> Result<Vec<&'s
     Ok(operations)
 }
 
-fn entry_of<'s>(functions: &[&'s Operation]) -> Result<&'s Operation> {
-    if let Some(main) = functions.iter().find(|function| symbol(function) == "main") {
+fn entry_of<'s>(functions: &[&'s Operation], name: Option<&str>) -> Result<&'s Operation> {
+    if name.is_none()
+        && let Some(main) = functions.iter().find(|function| symbol(function) == "main")
+    {
         return Ok(main);
     }
     let is_private = |function: &Operation| {
         function.attribute("sym_visibility").and_then(Attribute::text) == Some("private")
     };
     let public: Vec<&&Operation> = functions.iter().filter(|function| !is_private(function)).collect();
+    if let Some(name) = name {
+        let names: Vec<&str> = public.iter().map(|function| symbol(function)).collect();
+        let found = public.iter().find(|function| symbol(function) == name);
+        return found.map(|found| **found).ok_or_else(|| {
+            Error::invalid(format!(
+                "the module has no public function '{name}', but these: {}",
+                names.join(", ")
+            ))
+        });
+    }
     match public[..] {
         [only] => Ok(only),
         [] => Err(Error::invalid("the module has no public function")),
         _ => {
             let names: Vec<&str> = public.iter().map(|function| symbol(function)).collect();
             Err(Error::invalid(format!(
-                "the module has no function 'main' and several public ones ({}): rename the one to compile",
+                "the module has no function 'main' and several public ones ({}): select one with --signature",
                 names.join(", ")
             )))
         }
@@ -123,7 +143,12 @@ fn import_function(
     })?;
     let results = names(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?;
     let interface = Interface::with_names(&importer.module, &arguments, &results)?;
-    Ok(Imported { module: importer.module, interface, checks: importer.checks })
+    let alias = |(argument, attributes): (usize, &Attribute)| {
+        let result = attributes.dictionary()?.get("tf.aliasing_output")?.integer()?;
+        Some((argument, usize::try_from(result).ok()?))
+    };
+    let aliases = attributes("arg_attrs").iter().enumerate().filter_map(alias).collect();
+    Ok(Imported { module: importer.module, interface, checks: importer.checks, aliases })
 }
 
 /// Names arrays. Names from JAX lose the word `result` and the brackets around them.

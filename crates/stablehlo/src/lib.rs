@@ -18,6 +18,6 @@ mod walk;
 mod writer;
 
 pub use checks::{Check, CheckKind};
-pub use importer::{Imported, import, import_each};
+pub use importer::{Imported, import, import_each, import_function_named};
 pub use jax_export::{is_export, read_export};
 pub use writer::{Version, WriteOptions, write};

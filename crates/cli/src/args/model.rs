@@ -15,7 +15,8 @@ use tf::substitutions::{Asserts, Substitutions};
 /// Flags that select a part of a model that contains more than one graph.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ChoiceArgs {
-    /// Signature of the SavedModel to compile [default: serving_default, or the only one]
+    /// Signature of the model, or public function of the StableHLO program, to compile [default:
+    /// serving_default or main, or the only one]
     #[arg(long, value_name = "KEY", alias = "signature_def_key", conflicts_with_all = ["config", "fetch"])]
     pub(crate) signature: Option<String>,
     /// Tags of the graph in the SavedModel, joined by commas [default: serve, or the only graph]
@@ -95,6 +96,10 @@ pub(crate) struct ModelArgs {
     /// graph]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Values of arguments of a StableHLO or HLO program, which become constants: a .safetensors or
+    /// .npz file with an array for each, by name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights: Option<PathBuf>,
     /// Selects the part of the model.
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,

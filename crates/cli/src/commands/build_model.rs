@@ -1,5 +1,6 @@
 //! `tfcompile build`: compiles a model into a directory of files.
 
+mod functions;
 mod summary;
 
 use crate::args::model::ModelArgs;
@@ -91,7 +92,13 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         xla.warn();
     }
     let name = name(arguments)?;
-    let mut request = request(arguments, &name, xla)?;
+    if let Some(signatures) = functions::signatures(&arguments.model) {
+        return functions::run(arguments, &name, &signatures, xla);
+    }
+    let mut request =
+        Request::new(arguments.emit.clone(), options(arguments, &class(arguments, &name)?, &name, xla)?);
+    request.hlo_stage = arguments.hlo_stage;
+    request.autotune = arguments.autotune.clone();
     let names = request.names()?;
     if arguments.emit.contains(&Kind::Shared) {
         let linker = linker::find(arguments.linker.as_deref(), names.triple());
@@ -137,9 +144,8 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     Ok(())
 }
 
-/// Build that the flags describe.
-fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
-    let class = class(arguments, name)?;
+/// Options that the flags describe, for a class and an entry point.
+fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result<AotOptions> {
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let devices = arguments.model.devices()?;
     let back = xla.options(BackOptions {
@@ -152,7 +158,7 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     let back = arguments.back.options(back, versions)?;
     // Run-time functions that read the metadata object. Freestanding classes do not have them.
     let has_metadata = arguments.emit.contains(&Kind::Metadata) && !arguments.freestanding;
-    let options = AotOptions {
+    Ok(AotOptions {
         header: HeaderOptions {
             gen_name_to_index: has_metadata,
             gen_program_shape: has_metadata,
@@ -165,11 +171,7 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
         },
         describe_object: true,
         ..AotOptions::new(class, back)
-    };
-    let mut request = Request::new(arguments.emit.clone(), options);
-    request.hlo_stage = arguments.hlo_stage;
-    request.autotune = arguments.autotune.clone();
-    Ok(request)
+    })
 }
 
 /// Name of the program: the value of the flag, or the name of the model.

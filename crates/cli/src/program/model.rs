@@ -36,6 +36,12 @@ pub(crate) fn read(
         progress.ended("read", &String::new);
         return Ok(Read { input, initial });
     }
+    if flags.weights.is_some() {
+        return Err(Error::invalid(
+            "--weights gives values to the arguments of a StableHLO or HLO program; a TensorFlow model takes them from \
+             --checkpoint",
+        ));
+    }
     let (model, file) = load(flags)?;
     let (config, file) = match file {
         Some((config, bytes)) => (config, Some(bytes)),

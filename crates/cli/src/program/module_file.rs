@@ -2,6 +2,7 @@
 //! or as a portable artifact, and `jax.export`.
 
 use crate::args::model::ModelArgs;
+use crate::files::state::StateFile;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
 use compiler::{HloProgram, Input, PassRun};
@@ -26,20 +27,42 @@ pub(crate) fn read(
     let bytes = tf::source::read_bytes(path)?;
     let module = compiler::guarded(|| {
         let observer = &mut Watch::new(progress, dumper);
-        HloProgram::of_file(path, &bytes, &mut PassRun { disabled, observer })
+        HloProgram::of_file(
+            path,
+            &bytes,
+            flags.choice.signature.as_deref(),
+            &mut PassRun { disabled, observer },
+        )
     })?;
     let Some((program, arguments)) = module else { return Ok(None) };
     refuse_flags(flags)?;
+    let program = match &flags.weights {
+        Some(path) => {
+            let constants = compiler::guarded(|| program.with_constants(&weights(path)?));
+            constants.map_err(|e| e.context(format!("--weights {}", path.display())))?
+        }
+        None => program,
+    };
     let names = program.program.interface.program_shape().parameter_names;
     let values = names.into_iter().zip(arguments).collect();
     Ok(Some((Input::of_hlo(program, bytes), values)))
+}
+
+/// Reads all arrays of a file.
+fn weights(path: &Path) -> Result<BTreeMap<String, Literal>> {
+    let mut file = StateFile::open(path)?;
+    let mut arrays = BTreeMap::new();
+    for name in file.names() {
+        let array = file.get(&name)?;
+        arrays.extend(array.map(|array| (name, array)));
+    }
+    Ok(arrays)
 }
 
 /// Rejects flags that select parts of a graph.
 fn refuse_flags(flags: &ModelArgs) -> Result<()> {
     let given = [
         ("--config", flags.config.is_some()),
-        ("--signature", flags.choice.signature.is_some()),
         ("--checkpoint", flags.choice.checkpoint.is_some()),
         ("--function", flags.choice.function.is_some()),
         ("--fetch", !flags.inference.fetch.is_empty()),

@@ -1,0 +1,105 @@
+//! `tfcompile build --signature A,B`: several functions of a model in one object.
+
+use super::{Build, class, needs_headers, options};
+use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::artifacts::kind::Kind;
+use crate::artifacts::names::{FileNames, class_of};
+use crate::files::outputs::{self, Output};
+use crate::program::model::read;
+use crate::report::Reporter as _;
+use crate::report::dump::{Dumper, Watch};
+use crate::report::progress::Progress;
+use crate::report::text::human_bytes;
+use compiler::{Function, Functions};
+use std::fmt::Write as _;
+use support::{Code, Error, Result};
+
+/// The signatures that `--signature` names, if there are several.
+pub(super) fn signatures(model: &ModelArgs) -> Option<Vec<String>> {
+    let names = model.choice.signature.as_deref()?;
+    names.contains(',').then(|| names.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+/// Compiles the functions, writes the files of their object, and lists them.
+pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &XlaFlags) -> Result<()> {
+    check(arguments, signatures)?;
+    let cpp_class = class(arguments, name)?;
+    let mut progress = Progress::new(&arguments.model, name);
+    let mut dumper = Dumper::new(xla);
+    let mut functions = Vec::new();
+    for signature in signatures {
+        let mut model = arguments.model.clone();
+        model.choice.signature = Some(signature.clone());
+        let input = read(&model, &xla.disabled_passes, &mut progress, &mut dumper)?.input;
+        let suffix = class_of(signature);
+        let suffix = suffix.strip_suffix("Model").unwrap_or(&suffix);
+        let entry_point = format!("{name}_{signature}");
+        let options = options(arguments, &format!("{cpp_class}{suffix}"), &entry_point, xla)?;
+        functions.push(Function { name: signature.clone(), input, options });
+    }
+    let triple = functions[0].options.back.target.triple.as_str().to_owned();
+    let names = FileNames::new(name, &triple)?;
+    let request = Functions { name: name.to_owned(), cpp_class, functions };
+    let built = compiler::guarded(|| {
+        compiler::build_functions(request, &mut Watch::new(&mut progress, &mut dumper))
+    })?;
+    dumper.finish()?;
+    progress.compiled();
+    let at = |file: &str| arguments.output.join(file);
+    let text = |path, text: String| Output { path, parts: vec![text.into_bytes().into()] };
+    let mut files = vec![
+        Output { path: at(&names.of(Kind::Obj)), parts: vec![built.object.into()] },
+        text(at(&names.of(Kind::Header)), built.header),
+    ];
+    files.extend(built.headers.into_iter().map(|(file, header)| text(at(&file), header)));
+    files.push(Output { path: at(&names.of(Kind::Constants)), parts: built.constants_file.parts()? });
+    let listed = files.len();
+    if needs_headers(arguments) {
+        files.extend(outputs::runtime_headers(&arguments.output.join("include"), false));
+    }
+    outputs::create_directories(&files)?;
+    outputs::write(&files)?;
+    if !arguments.model.quiet {
+        let width =
+            files[..listed].iter().map(|file| file.path.display().to_string().len()).max().unwrap_or(0);
+        let mut lines = String::new();
+        for file in &files[..listed] {
+            let _ = writeln!(
+                lines,
+                "{:<width$}  {:>9}",
+                file.path.display().to_string(),
+                human_bytes(file.size())
+            );
+        }
+        outputs::print(&lines)?;
+    }
+    Ok(())
+}
+
+/// Rejects flags that are for a single function, and names that a class cannot have.
+fn check(arguments: &Build, signatures: &[String]) -> Result<()> {
+    let given = [
+        ("--freestanding", arguments.freestanding),
+        ("--depfile", arguments.depfile.is_some()),
+        ("--keep-unchanged", arguments.keep_unchanged),
+        ("--standalone-header", arguments.standalone_header),
+        ("--autotune", arguments.autotune.autotune.is_some()),
+        ("--emit", arguments.emit.iter().any(|kind| !matches!(kind, Kind::Obj | Kind::Header))),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Error::invalid(format!(
+            "{flag} is for a single function, but --signature names {}: build each one alone",
+            signatures.len()
+        )));
+    }
+    for (k, name) in signatures.iter().enumerate() {
+        if !aot::is_identifier(name) || aot::is_keyword(name) || signatures[..k].contains(name) {
+            return Err(Error::invalid(format!(
+                "--signature: '{name}' cannot be the name of a function of the class: give different C identifiers"
+            ))
+            .coded(Code::OutputName));
+        }
+    }
+    Ok(())
+}

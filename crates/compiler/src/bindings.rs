@@ -1,0 +1,161 @@
+//! Arguments of a program that its caller does not feed: those with values from a file become
+//! constants, and those whose memory a result uses become variables.
+
+use hlo::{ComputationBuilder, Identifier, Interface, Op, Origin, Output, Program, Role};
+use shape::{ArrayShape, Literal, PrimitiveType};
+use std::collections::BTreeMap;
+use support::{Code, Error, Result};
+
+/// Returns the program with variables: each pair is the number of an argument and of the result
+/// that is its new value. Variables follow the feeds, and their new values all other results.
+pub(crate) fn with_variables(program: Program, pairs: &[(usize, usize)]) -> Result<Program> {
+    if pairs.is_empty() {
+        return Ok(program);
+    }
+    let arguments = program.interface.arguments().iter().enumerate();
+    let (mut feeds, mut variables) = (Vec::new(), Vec::new());
+    for (number, argument) in arguments {
+        let mut argument = argument.clone();
+        if pairs.iter().any(|&(variable, _)| variable == number) {
+            argument.role = Role::Variable;
+            argument.id = Identifier::Variable(argument.id.node().to_owned());
+            variables.push((number, argument));
+        } else {
+            feeds.push((number, argument));
+        }
+    }
+    let (numbers, arguments): (Vec<usize>, Vec<_>) = feeds.into_iter().chain(variables).unzip();
+    let mut order = Vec::new();
+    let mut results = Vec::new();
+    for (number, result) in program.interface.results().iter().enumerate() {
+        if !pairs.iter().any(|&(_, new_value)| new_value == number) {
+            order.push(number);
+            results.push(result.clone());
+        }
+    }
+    for (k, argument) in arguments.iter().enumerate() {
+        let Some(&(_, number)) = pairs.iter().find(|&&(variable, _)| variable == numbers[k]) else {
+            continue;
+        };
+        let result = program.interface.results().get(number).filter(|r| r.origin == Origin::Fetch);
+        let result = result.filter(|result| result.shape == argument.shape);
+        let result = result.ok_or_else(|| {
+            Error::invalid(format!(
+                "argument '{}' names result {number} as its new value (tf.aliasing_output), which does not exist or has \
+                 another shape",
+                argument.label()
+            ))
+        })?;
+        order.push(number);
+        let name = argument.name.clone();
+        results.push(Output::new_value(name, argument.id.clone(), result.shape.clone(), &arguments));
+    }
+    let interface = Interface::new(arguments, results);
+    let parameters = numbers.into_iter().map(Some).collect();
+    wrapped(program, interface, parameters, &BTreeMap::new(), &order)
+}
+
+/// Returns the program with constants in place of the arguments that have the names of arrays. An
+/// array fits if its name, with all characters that C identifiers cannot contain replaced, is the
+/// argument's.
+///
+/// Fails if an array has no argument, or has another type or shape. Arrays of bytes fit arguments
+/// of four bits if each number does.
+pub(crate) fn with_constants(program: Program, arrays: &BTreeMap<String, Literal>) -> Result<Program> {
+    let mut constants = BTreeMap::new();
+    for (name, array) in arrays {
+        let arguments = program.interface.arguments();
+        let number = arguments.iter().position(|argument| {
+            argument.label() == *name || argument.name.as_deref() == Some(identifier(name).as_str())
+        });
+        let number = number.filter(|&number| arguments[number].role == Role::Feed).ok_or_else(|| {
+            let names: Vec<String> = program.interface.feeds().iter().map(|feed| feed.label()).collect();
+            Error::invalid(format!(
+                "'{name}' is not an argument of the program, whose arguments are: {}",
+                names.join(", ")
+            ))
+            .coded(Code::Hlo)
+        })?;
+        let value =
+            as_argument(array, &arguments[number].shape).map_err(|e| e.context(format!("'{name}'")))?;
+        constants.insert(number, value);
+    }
+    if constants.is_empty() {
+        return Ok(program);
+    }
+    let kept: Vec<usize> =
+        (0..program.interface.arguments().len()).filter(|k| !constants.contains_key(k)).collect();
+    let arguments: Vec<_> = kept.iter().map(|&k| program.interface.arguments()[k].clone()).collect();
+    let mut results = program.interface.results().to_vec();
+    for result in &mut results {
+        result.alias = result.alias.and_then(|k| kept.iter().position(|&kept| kept == k));
+    }
+    let order: Vec<usize> = (0..results.len()).collect();
+    let parameters = kept.into_iter().map(Some).collect();
+    wrapped(program, Interface::new(arguments, results), parameters, &constants, &order)
+}
+
+/// Returns a program that calls another one: its parameters are those with these numbers, further
+/// ones are constants, and its results those with the numbers in `order`.
+fn wrapped(
+    program: Program,
+    interface: Interface,
+    parameters: Vec<Option<usize>>,
+    constants: &BTreeMap<usize, Literal>,
+    order: &[usize],
+) -> Result<Program> {
+    let mut module = program.module;
+    let signature = module.entry_computation().program_shape();
+    let mut builder = ComputationBuilder::new("bound");
+    let mut operands = BTreeMap::new();
+    for number in parameters.into_iter().flatten() {
+        let shape = signature.parameters[number].clone();
+        operands.insert(number, builder.parameter(&signature.parameter_names[number], shape));
+    }
+    for (&number, literal) in constants {
+        operands.insert(number, builder.op(&module, Op::Constant { literal: literal.clone() }, &[])?);
+    }
+    let operands: Vec<_> = operands.into_values().collect();
+    let called = builder.op(&module, Op::Call { to_apply: module.entry() }, &operands)?;
+    let mut results = Vec::new();
+    for &index in order {
+        results.push(builder.op(&module, Op::GetTupleElement { index }, &[called])?);
+    }
+    let root = builder.op(&module, Op::Tuple {}, &results)?;
+    let entry = module.add_computation(builder.finish(root));
+    module.set_entry(entry);
+    module.set_input_output_alias(interface.input_output_alias());
+    Ok(Program { module, interface })
+}
+
+/// Returns an array as the value of an argument.
+fn as_argument(array: &Literal, shape: &ArrayShape) -> Result<Literal> {
+    use PrimitiveType::{S4, S8, U4, U8};
+    let from = array.array_shape();
+    let narrows = matches!((from.element_type, shape.element_type), (S8, S4) | (U8 | S8, U4));
+    if from.sizes() != shape.sizes() || from.element_type != shape.element_type && !narrows {
+        return Err(
+            Error::invalid(format!("the file has {from}, but the argument is {shape}")).coded(Code::Hlo)
+        );
+    }
+    if !narrows {
+        return Ok(array.clone());
+    }
+    let fits = |&byte: &u8| match shape.element_type {
+        S4 => (-8..8).contains(&(byte as i8)),
+        _ => byte < 16,
+    };
+    if let Some(position) = array.bytes().iter().position(|byte| !fits(byte)) {
+        let number = array.scalar_at(position).as_i64().unwrap_or_default();
+        return Err(Error::invalid(format!("element {position} is {number}, which does not fit {shape}"))
+            .coded(Code::Hlo));
+    }
+    let whole = ArrayShape::new(shape.element_type, &shape.sizes());
+    Literal::from_bytes(whole, array.bytes().clone())
+        .ok_or_else(|| Error::internal("an array of four bits has another size than one of bytes"))
+}
+
+/// Replaces all characters that C identifiers cannot contain.
+fn identifier(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
