@@ -249,7 +249,7 @@ impl<'c> Groups<'c> {
             if !has_effect && !needed.contains(&root) {
                 continue;
             }
-            if is_root(self.computation, root) {
+            if is_root(self.computation, root) || self.narrow_weights(root).is_some() {
                 let body = self.body(root);
                 needed.extend(&body.operands);
                 bodies.push((root, body));
