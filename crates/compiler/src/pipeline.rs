@@ -12,9 +12,10 @@ use passes::{
     PassRecord, Pipeline, PowerExpander, PredContractionExpander, ProducerDuplication,
     QuantizedConstantFolding, QuantizedContraction, ReductionNormalization, RequantizationFolding,
     RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
-    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
-    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
-    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    TriangularSolveExpander, TupleSimplifier, WeightScaleSinking, WhileLoopAccumulationSinking,
+    WhileLoopConstantSinking, WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
+    WhileLoopUninitializedBuffers,
 };
 use plan::Precision;
 use shape::PrimitiveType;
@@ -85,11 +86,12 @@ impl Pass for BoundedShapes {
 
 /// Pipeline from imported to optimized HLO.
 pub fn pipeline() -> Pipeline {
-    pipeline_of(Precision::F32)
+    pipeline_of(Precision::F32, true)
 }
 
 /// Pipeline from imported to optimized HLO, with products of weights in this precision.
-fn pipeline_of(precision: Precision) -> Pipeline {
+/// `widens_weights` is true if the kernels of dots widen constant weights in registers.
+fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
     let to = precision.narrow_type();
     let mut pipeline = Pipeline::new(
         "optimization",
@@ -158,9 +160,11 @@ fn pipeline_of(precision: Precision) -> Pipeline {
             Box::new(QuantizedContraction),
             Box::new(RequantizationFolding),
             // The weights of the other contractions.
-            Box::new(DequantizedConstantFolding),
+            Box::new(DequantizedConstantFolding { keeps_weights_of_dots: widens_weights }),
             // Sees the arithmetic of a layer in one piece, on the quantized numbers.
             Box::new(ByteLookup),
+            // After the last simplification, which would move the scales back to constant weights.
+            Box::new(WeightScaleSinking),
             // After the last constant folding, which would widen constants again.
             Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
@@ -188,7 +192,7 @@ fn pipeline_of(precision: Precision) -> Pipeline {
             // No pass after this one merges common subexpressions.
             Box::new(ProducerDuplication),
             // Last, so that no other pass needs to look into fusions.
-            Box::new(InstructionFusion::default()),
+            Box::new(InstructionFusion { widens_weights, ..InstructionFusion::default() }),
             // Merges the kernels that fusion has formed.
             Box::new(MultiOutputFusion::default()),
             Box::new(DeadCodeElimination),
@@ -263,7 +267,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
             plan::chain_saving(module, computation, chain, &targets, options.winograd)
         }),
     };
-    let mut pipeline = pipeline_of(precision);
+    let mut pipeline = pipeline_of(precision, !on_device);
     if !has_byte_products {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction::default().name());

@@ -8,6 +8,9 @@ use crate::ids::InstructionId;
 use crate::opcode::Op;
 use shape::{ArrayShape, PrimitiveType};
 
+/// Minimum summands that share a scale. Scales of fewer take as long as the products.
+const MIN_BLOCK: i64 = 8;
+
 /// The right operand of a dot, computed from narrow numbers:
 /// `[reshape](convert(stored) [* broadcast(scales)])`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,11 +98,8 @@ impl Scales {
         // The dimensions without scales are the last ones among those that are summed up.
         let shared = |&d: &usize| !dimensions.iter().any(|&dimension| usize::try_from(dimension) == Ok(d));
         let of_block = contracting.iter().rev().take_while(|d| shared(d)).count();
-        let is_shared_elsewhere = (0..whole.rank())
-            .filter(shared)
-            .any(|d| whole.size(d) > 1 && !contracting[contracting.len() - of_block..].contains(&d));
         let block = contracting.iter().rev().take(of_block).map(|&d| whole.size(d)).product();
-        (!is_shared_elsewhere && block > 0).then_some(Self { values, strides, block })
+        (block >= MIN_BLOCK).then_some(Self { values, strides, block })
     }
 }
 

@@ -24,6 +24,7 @@ mod indexing;
 mod loops;
 mod math;
 mod multi_outputs;
+mod narrow_weights;
 mod reduce_windows;
 mod reductions;
 mod rows;

@@ -58,7 +58,9 @@ pub use fusion::{
     AttentionFusion, ConvolutionChaining, InstructionFusion, MultiOutputFusion, ProducerDuplication,
     RowFusion,
 };
-pub use numerics::{BatchNormFolding, FloatNarrowing, SoftmaxReciprocal, TreeReductionRewriter};
+pub use numerics::{
+    BatchNormFolding, FloatNarrowing, SoftmaxReciprocal, TreeReductionRewriter, WeightScaleSinking,
+};
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
 pub use quantization::{

@@ -4,8 +4,10 @@ mod batch_norm_folding;
 mod float_narrowing;
 mod softmax_reciprocal;
 mod tree_reduction;
+mod weight_scales;
 
 pub use batch_norm_folding::BatchNormFolding;
 pub use float_narrowing::FloatNarrowing;
 pub use softmax_reciprocal::SoftmaxReciprocal;
 pub use tree_reduction::TreeReductionRewriter;
+pub use weight_scales::WeightScaleSinking;

@@ -6,7 +6,7 @@ use crate::pass::{Changed, Pass};
 use crate::query::executed_computations;
 use crate::simplify::dce;
 use hlo::quantization::Dequantize;
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;
@@ -27,7 +27,10 @@ impl Pass for QuantizedConstantFolding {
 
 /// `dequantize(constant) => constant` of real numbers if it is the kernel of a convolution or of a
 /// dot, which reads each number several times. Exact for every input.
-pub struct DequantizedConstantFolding;
+pub struct DequantizedConstantFolding {
+    /// True to leave the weights of dots that widen them in registers ([`NarrowWeights`]).
+    pub keeps_weights_of_dots: bool,
+}
 
 impl Pass for DequantizedConstantFolding {
     fn name(&self) -> &'static str {
@@ -35,7 +38,7 @@ impl Pass for DequantizedConstantFolding {
     }
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
-        rewrite_all(module, dequantized)
+        rewrite_all(module, |computation, root| dequantized(computation, root, self.keeps_weights_of_dots))
     }
 }
 
@@ -73,12 +76,17 @@ fn quantized(computation: &mut Computation, root: InstructionId) -> Option<Instr
     Some(Edit::at(computation, root).literal(literal))
 }
 
-fn dequantized(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
+fn dequantized(
+    computation: &mut Computation,
+    root: InstructionId,
+    keeps_weights_of_dots: bool,
+) -> Option<InstructionId> {
     let Dequantize { integers, quantization } = Dequantize::of(computation, root)?;
     let Op::Constant { literal } = computation[integers].op() else { return None };
     let is_kernel = |&user: &InstructionId| {
         let is_contraction = matches!(computation[user].op(), Op::Convolution { .. } | Op::Dot { .. });
-        is_contraction && computation[user].operands()[1] == root
+        let is_kept = keeps_weights_of_dots && NarrowWeights::of(computation, user).is_some();
+        is_contraction && !is_kept && computation[user].operands()[1] == root
     };
     let shape = computation[root].shape().as_array()?.clone();
     if shape.element_type != PrimitiveType::F32 || !computation[root].users().iter().any(is_kernel) {
