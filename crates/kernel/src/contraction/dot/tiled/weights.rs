@@ -18,6 +18,9 @@ use support::{Error, Result};
 /// Bytes from the line that a single row reads to the one that it requests.
 const PREFETCH_DISTANCE: i64 = 2048;
 
+/// The cache into which lines are requested.
+const FIRST_CACHE: u32 = 1;
+
 /// Emits one tile and passes its sums to the epilogue.
 pub(super) fn tile(
     cx: &mut KernelContext<'_>,
@@ -124,6 +127,10 @@ impl WeightTile<'_> {
         let load = |part: &Columns| {
             let (panel, column) = self.panel_and_column(*part);
             let pointer = b.offset_bytes(block, panel + first + column * self.panels.scale_bytes);
+            if self.is_single && column == 0 {
+                let ahead = b.offset_bytes(pointer, PREFETCH_DISTANCE);
+                b.prefetch(ahead, FIRST_CACHE);
+            }
             let alignment = self.panels.scale_bytes as u32;
             self.load(b, blocks.scale, pointer, part.lanes, alignment)
         };
@@ -148,7 +155,6 @@ impl WeightTile<'_> {
 
     /// Requests the lines that a single row will read soon.
     fn prefetch(&self, b: &mut FunctionBuilder, block: ValueId, index: ValueId) {
-        const FIRST_CACHE: u32 = 1;
         if !self.is_single {
             return;
         }
