@@ -41,13 +41,13 @@ pub fn functions_header(class: &CppClass, guard: &str, functions: &[FunctionClas
     out.blank();
     class.namespaces().iter().for_each(|namespace| out.line(&format!("namespace {namespace} {{")));
     out.paragraph(
-        "Functions of one model. They read the same constants, and variables of the same name are the same memory. Run \
-         one function at a time.",
+        "Functions of one model. They read the same constants, and variables of the same name are the \
+         same memory. Run one function at a time.",
     );
     out.line(&format!("class {name} {{"));
     out.line(" public:");
     constructor(&mut out, name, functions, &shared);
-    out.line("  // Sets the constants of all functions of all objects. Returns false and sets *error_msg on failure.");
+    out.line("  // Loads all constants. Returns false and sets *error_msg on failure.");
     out.line(
         "  static bool LoadDefaultConstants(const ::std::string& path, ::std::string* error_msg = nullptr) {",
     );

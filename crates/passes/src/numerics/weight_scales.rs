@@ -1,4 +1,4 @@
-//! Moves the scales of weights in few bits behind the dots that read them.
+//! Moves the scales of weights in few bits after the dots that read them.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};

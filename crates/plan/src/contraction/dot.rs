@@ -9,11 +9,14 @@ mod candidates;
 mod cut;
 mod dims;
 mod display;
+mod order;
 mod pack;
 
 pub use dims::{DotDims, Extent};
 
 pub(crate) use candidates::{candidate, candidates};
+
+use order::TileOrder;
 
 use super::Planner;
 use super::epilogue::check_epilogue;
@@ -477,16 +480,6 @@ impl<'m> Dot<'m> {
         if is_long { BLOCK } else { k }
     }
 
-    /// Columns from a panel of a tile to the next one. If a single row reads weights from memory,
-    /// each panel of its tile continues where that of the previous tile ended, because prefetchers
-    /// follow long streams.
-    fn panel_distance(&self, tile: Tile, panels: PanelLayout) -> i64 {
-        let DotShape { m, n, .. } = self.shape;
-        let streams = tile.columns() / panels.width;
-        let is_divided = streams > 1 && n % (streams * panels.width) == 0;
-        if m == 1 && self.weights.is_some() && is_divided { n / streams } else { panels.width }
-    }
-
     /// Bytes of one product's right operand.
     fn rhs_bytes(&self) -> u64 {
         let elements = (self.shape.n as u64).saturating_mul(self.shape.k as u64);
@@ -548,56 +541,6 @@ impl<'m> Dot<'m> {
         let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
         let pages = self.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
         pages >= MANY_PAGES || (stride % PAGE == 0 && self.shape.k >= MANY_LINES)
-    }
-}
-
-/// The choices of a tiled plan; everything else follows from them.
-#[derive(Clone, Copy, Debug)]
-struct TileOrder {
-    tile: Tile,
-    rhs_packing: Packing,
-    lhs_by_lane: bool,
-    panels_outside: bool,
-    column_parts: i64,
-    k_block: i64,
-}
-
-impl TileOrder {
-    /// Derives the loops from tile, packing, and order.
-    fn lay_out(self, dot: &Dot<'_>, target: &Target) -> TiledDot {
-        let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
-        // A panel that is packed on each call is prefetched at its source, if its strides are
-        // regular. It needs room in the cache beside its copy.
-        let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
-        let panels = match &dot.weights {
-            Some((weights, _)) => weights.panels(dot.shape, dot.accumulator),
-            None => PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels },
-        };
-        let bytes = tile.columns().saturating_mul(panels.element_bytes);
-        let most_unrolled = dot.grouping.map_or(i64::MAX, |grouping| grouping.most_unrolled(tile));
-        let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
-        TiledDot {
-            rhs_packing,
-            keeps_panels: false,
-            panels: match rhs_packing {
-                Packing::Constant => panels,
-                Packing::None | Packing::Scratch => PanelLayout { width: tile.columns(), ..panels },
-            },
-            tile,
-            unroll: tile::unroll(tile, lhs_by_lane, target).min(most_unrolled),
-            sum_block: dot.sum_block(),
-            lhs_by_lane,
-            panels_outside,
-            k_block,
-            prefetches: dot.is_read_again(tile, target)
-                && panels_outside
-                && dot.weights.is_none()
-                && (dot.rhs_is_constant || dot.rhs_fits() && has_room)
-                && tile::has_prefetch(target),
-            column_parts,
-            tasks_by_rows: false,
-            panel_distance: dot.panel_distance(tile, panels),
-        }
     }
 }
 
