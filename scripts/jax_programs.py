@@ -288,6 +288,36 @@ def bf16_matmul(a, b):
     return a @ b
 
 
+INTEGERS = np.random.default_rng(1)
+BYTES = INTEGERS.integers(-127, 128, (16, 8)).astype(np.int8)
+TAPS = INTEGERS.integers(-127, 128, (3, 3, 3, 8)).astype(np.int8)
+ROWS = INTEGERS.standard_normal((5, 16)).astype(np.float32)
+PIXELS = INTEGERS.standard_normal((2, 6, 7, 3)).astype(np.float32)
+STEPS = np.linspace(0.002, 0.02, 8).astype(np.float32)
+
+
+@program(ROWS, PIXELS)
+def int8_layers(x, image):
+    """Dynamic steps of the activations, as AQT chooses them, and constant weights."""
+    step = jnp.max(jnp.abs(x), axis=1, keepdims=True) / 127
+    steps = jnp.clip(jnp.round(x / step), -127, 127).astype(jnp.int8)
+    sums = lax.dot_general(steps, BYTES, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)
+    pixels = jnp.clip(jnp.round(image / 0.02), -128, 127).astype(jnp.int8)
+    taps = lax.conv_general_dilated(
+        pixels, TAPS, (1, 1), "SAME", dimension_numbers=NHWC, preferred_element_type=jnp.int32
+    )
+    return sums * step * STEPS, taps * (0.02 * STEPS)
+
+
+@program(ROWS)
+def fake_quantized_layer(x):
+    """Quantization and dequantization in floats around constants of bytes."""
+    steps = jnp.clip(jnp.round(x / 0.03) + 5, -128, 127).astype(jnp.int8)
+    real = (steps.astype(jnp.float32) - 5) * 0.03
+    y = jax.nn.relu(real @ (jnp.asarray(BYTES).astype(jnp.float32) * STEPS) + 0.25)
+    return jnp.clip(jnp.round(y / 0.05) - 128, -128, 127).astype(jnp.int8)
+
+
 @program(normal(4, 4).astype(np.float16))
 def f16_math(a):
     return jnp.exp(a) + jnp.tanh(a)

@@ -169,3 +169,67 @@ fn variables_are_quantized_and_a_scale_of_zero_is_none() {
     let [variable] = <[Value; 1]>::try_from(quantized(&checked["interface"])).expect("one entry");
     assert_eq!(variable, json!(["variable", "v", 0.25, -1]));
 }
+
+/// Dots and convolutions in optimized HLO, as the types of the result and of both operands.
+fn contractions(hlo: &str) -> Vec<[&str; 3]> {
+    let type_of = |shape: &'_ str| shape.split('[').next().map(str::len);
+    let mut found = Vec::new();
+    for computation in hlo.split("\n\n") {
+        let shape = |name: &str| {
+            let line = computation.lines().find_map(|line| {
+                let (left, right) = line.trim_start().trim_start_matches("ROOT ").split_once(" = ")?;
+                (left == name).then_some(right)
+            })?;
+            Some(&line[..type_of(line)?])
+        };
+        for line in computation.lines() {
+            let Some((left, right)) = line.split_once(" = ") else { continue };
+            let Some((result, call)) = right.split_once(' ') else { continue };
+            let Some(operands) = ["dot(", "convolution("].iter().find_map(|op| call.strip_prefix(op)) else {
+                continue;
+            };
+            let names: Vec<&str> = operands.split(')').next().unwrap_or("").split(", ").collect();
+            let types = [&result[..type_of(result).unwrap_or(0)]].into_iter();
+            let types = types.chain(names.iter().filter_map(|name| shape(name)));
+            found.push(<[&str; 3]>::try_from(types.collect::<Vec<_>>()).unwrap_or_else(|_| panic!("{left}")));
+        }
+    }
+    found
+}
+
+/// Layers of each front end are products of bytes with constant weights.
+#[test]
+fn quantized_graphs_multiply_bytes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path();
+    let optimized = |arguments: &[&str]| {
+        let flags = ["--stage=optimized", "--target-cpu=znver4"];
+        text(tfcompile(directory).arg("hlo").args(arguments).args(flags))
+    };
+    let of_tensorflow = [
+        ("fake_quantized_layers", &["u8", "u8"][..]),
+        ("fake_quantized_sum", &["u8", "u8"]),
+        ("quantized_and_dequantized", &["s8"]),
+        ("scaled", &["s8"]),
+        ("min_first", &["u8"]),
+        ("uniform_layers", &["s8"]),
+    ];
+    for (case, types) in of_tensorflow {
+        let path = crate::support::root().join("tests/conformance/quantized_graphs").join(case);
+        let bytes = std::fs::read(path.with_extension("npz")).expect("readable");
+        let mut archive = npz::Archive::open(bytes.into(), 1 << 24).expect("an archive");
+        for file in ["graph.pb", "config.pbtxt"] {
+            let bytes = archive.require(file).expect("a member");
+            std::fs::write(directory.join(file), bytes.bytes()).expect("writable");
+        }
+        let hlo = optimized(&["graph.pb", "--config=config.pbtxt"]);
+        let expected: Vec<[&str; 3]> = types.iter().map(|x| ["s32", x, "s8"]).collect();
+        assert_eq!(contractions(&hlo), expected, "{case}: {hlo}");
+    }
+    for (program, types) in [("int8_layers", &["s8", "s8"][..]), ("fake_quantized_layer", &["s8"])] {
+        let path = crate::support::root().join("tests/stablehlo").join(program).with_extension("mlir");
+        let hlo = optimized(&[path.to_str().expect("UTF-8")]);
+        let expected: Vec<[&str; 3]> = types.iter().map(|x| ["s32", x, "s8"]).collect();
+        assert_eq!(contractions(&hlo), expected, "{program}: {hlo}");
+    }
+}

@@ -157,6 +157,8 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
             // Reads constants of contractions in their canonical form.
             Box::new(QuantizedConstantFolding),
             Box::new(DequantizationSinking),
+            // Weights that have become integers are moved.
+            Box::new(ConstantFolding::default()),
             Box::new(QuantizedContraction),
             Box::new(RequantizationFolding),
             // The weights of the other contractions.
@@ -272,7 +274,6 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction::default().name());
         // Products of floats are faster than those of integers of 32 bits.
-        pipeline.remove(DequantizationSinking.name());
         pipeline.remove(QuantizedContraction.name());
     }
     if on_device {

@@ -112,7 +112,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(RngExpander),
         Box::new(RowFusion::default()),
         Box::new(DequantizationSinking),
-        Box::new(DequantizedConstantFolding { keeps_weights_of_dots: false }),
+        Box::new(DequantizedConstantFolding { keeps_weights_of_dots: true }),
         Box::new(QuantizedConstantFolding),
         Box::new(QuantizedContraction),
         Box::new(RequantizationFolding),

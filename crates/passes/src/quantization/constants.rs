@@ -5,7 +5,8 @@ use super::forms::Rounded;
 use crate::pass::{Changed, Pass};
 use crate::query::executed_computations;
 use crate::simplify::dce;
-use hlo::quantization::Dequantize;
+use hlo::analysis::ChannelConstant;
+use hlo::quantization::{Dequantize, Quantization, integer_range};
 use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -26,7 +27,8 @@ impl Pass for QuantizedConstantFolding {
 }
 
 /// `dequantize(constant) => constant` of real numbers if it is the kernel of a convolution or of a
-/// dot, which reads each number several times. Exact for every input.
+/// dot, which reads each number several times. Otherwise, weights with a zero point become `s8`
+/// weights without one, if they fit. Exact for every input.
 pub struct DequantizedConstantFolding {
     /// True to leave the weights of dots that widen them in registers ([`NarrowWeights`]).
     pub keeps_weights_of_dots: bool,
@@ -83,22 +85,57 @@ fn dequantized(
 ) -> Option<InstructionId> {
     let Dequantize { integers, quantization } = Dequantize::of(computation, root)?;
     let Op::Constant { literal } = computation[integers].op() else { return None };
-    let is_kernel = |&user: &InstructionId| {
-        let is_contraction = matches!(computation[user].op(), Op::Convolution { .. } | Op::Dot { .. });
-        let is_kept = keeps_weights_of_dots && NarrowWeights::of(computation, user).is_some();
-        is_contraction && !is_kept && computation[user].operands()[1] == root
-    };
     let shape = computation[root].shape().as_array()?.clone();
-    if shape.element_type != PrimitiveType::F32 || !computation[root].users().iter().any(is_kernel) {
+    if shape.element_type != PrimitiveType::F32 {
         return None;
     }
     let index = channel_index(&shape, quantization.dimension());
+    let is_kernel = |user: InstructionId| {
+        let is_contraction = matches!(computation[user].op(), Op::Convolution { .. } | Op::Dot { .. });
+        is_contraction && computation[user].operands()[1] == root
+    };
+    let users = || computation[root].users().iter().copied();
+    let is_of_convolution =
+        users().any(|user| is_kernel(user) && matches!(computation[user].op(), Op::Convolution { .. }));
+    // The difference within a product is no array of its own.
+    let is_scaled = matches!(computation[root].op(), Op::Multiply {});
+    let is_left_to_dots = keeps_weights_of_dots || !users().any(is_kernel);
+    if is_scaled
+        && is_left_to_dots
+        && !is_of_convolution
+        && quantization.zero_point.only() != Some(0.0)
+        && let Some(weights) = without_zero_point(literal, &quantization)
+    {
+        let zero_point = ChannelConstant::of_all(0.0);
+        let storage = PrimitiveType::S8;
+        let quantization =
+            Quantization { storage, zero_point, range: integer_range(storage), ..quantization };
+        let mut edit = Edit::at(computation, root);
+        let weights = edit.literal(weights);
+        return Some(edit.dequantize(&quantization, weights));
+    }
+    let is_kept = |user| keeps_weights_of_dots && NarrowWeights::of(computation, user).is_some();
+    if !users().any(|user| is_kernel(user) && !is_kept(user)) {
+        return None;
+    }
     let real = |(k, integer): (usize, Scalar)| {
         let centered = integer.as_i64()? as f32 - quantization.zero_point.at(index(k)) as f32;
         Some(f64::from(centered * quantization.scale.at(index(k)) as f32))
     };
     let numbers: Vec<f64> = literal.scalars().enumerate().map(real).collect::<Option<_>>()?;
     Some(Edit::at(computation, root).literal(Literal::from_floats(shape, numbers)))
+}
+
+/// Returns `s8` integers less their zero points. `None` if one does not fit.
+fn without_zero_point(literal: &Literal, quantization: &Quantization) -> Option<Literal> {
+    let shape = literal.array_shape();
+    let index = channel_index(shape, quantization.dimension());
+    let centered = |(k, integer): (usize, Scalar)| {
+        let weight = integer.as_i64()?.checked_sub(quantization.zero_point.at(index(k)) as i64)?;
+        i8::try_from(weight).is_ok().then_some(weight)
+    };
+    let weights: Vec<i64> = literal.scalars().enumerate().map(centered).collect::<Option<_>>()?;
+    integer_literal(&shape.with_element_type(PrimitiveType::S8), weights.into_iter())
 }
 
 /// Returns the index along a dimension of the element at a row-major position.

@@ -10,9 +10,9 @@ use hlo::{Computation, ConvolutionForm, InstructionId, Module, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
 
-/// `contraction(dequantize(x), dequantize(w)) => convert(contraction(x - zero, w - zeros)) * scale`,
-/// where x has bytes and one scale, and w is a constant with a scale for each output feature. The
-/// sums are `s32`, and the scale is the product of both.
+/// `contraction(dequantize(x), dequantize(w)) => convert(contraction(x - zero, w - zeros)) *
+/// scale`, where x has bytes and one scale, and w is a constant with a scale for each output
+/// feature. The sums are `s32`, and the scale is the product of both.
 ///
 /// Changes the rounding: the sums are exact instead of sums of rounded products, and the product of
 /// the scales is rounded once. Sums that could exceed 32 bits are left unchanged, and so are

@@ -12,9 +12,9 @@ use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 
 /// `quantize(clamp(convert(x) * a + convert(y) * b + c)) => convert(clamp(round(convert(x) * a' +
-/// convert(y) * b' + c')))`, where x and y are integers, and the constants of the right side contain
-/// the scale of the quantization. A division and several multiplications and clamps become one
-/// multiplication for each array of integers, one addition, and one clamp.
+/// convert(y) * b' + c')))`, where x and y are integers, and the constants of the right side
+/// contain the scale of the quantization. A division and several multiplications and clamps become
+/// one multiplication for each array of integers, one addition, and one clamp.
 ///
 /// Changes the rounding: constants are rounded once more, and sums are rounded at another scale. An
 /// integer changes by at most one, if the number is about halfway between two.

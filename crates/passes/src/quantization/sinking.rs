@@ -6,14 +6,16 @@ use crate::query::{executed_computations, is_static};
 use crate::simplify::dce;
 use hlo::analysis::ChannelConstant;
 use hlo::quantization::{Dequantize, Quantization, integer_range};
-use hlo::{ComputationBuilder, ComputationId, InstructionId, Module, Op, Window};
+use hlo::{
+    ComparisonDirection, Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, Window,
+};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// `op(dequantize(x)) => dequantize(op(x))` for instructions that move or choose elements: reshapes,
-/// transposes, slices, padding, concatenations, gathers, and maxima. Padding with 0 and `maximum(x,
-/// 0)` use the zero point.
+/// `op(dequantize(x)) => dequantize(op(x))` for instructions that move or choose elements:
+/// reshapes, transposes, slices, padding, concatenations, gathers, and maxima. Padding with 0 and
+/// `maximum(x, 0)` use the zero point.
 ///
 /// Integers are smaller to move, and contractions that follow read them. Exact for every input.
 pub struct DequantizationSinking;
@@ -149,15 +151,15 @@ impl Sunk {
             }
             Op::ReduceWindow { window, to_apply } => {
                 let &[array, init] = operands else { return None };
-                let region = &module[*to_apply];
-                let is_maximum =
-                    hlo::is_associative(region) && matches!(region[region.root()].op(), Op::Maximum {});
                 let sizes = computation[array].shape().as_array()?.sizes();
-                if !is_maximum || number(init)? != f64::NEG_INFINITY || !is_filled(window, &sizes) {
+                let least = integer_range(storage)[0];
+                let steps = least as f64 - quantization.zero_point.only()?;
+                let is_below = number(init)? <= steps * quantization.scale.only()?;
+                if !is_maximum(&module[*to_apply]) || !is_below || !is_filled(window, &sizes) {
                     return None;
                 }
                 new.push(integers(array)?);
-                new.push(Operand::Number(integer_range(storage)[0], narrow(init)?));
+                new.push(Operand::Number(least, narrow(init)?));
             }
             _ => {
                 new.push(integers(operands[0])?);
@@ -199,6 +201,23 @@ fn is_moving(op: &Op) -> bool {
             | Op::Maximum {}
             | Op::ReduceWindow { .. }
     )
+}
+
+/// True for `maximum(x, y)` and `select(y > x, y, x)`, which differ for NaN only.
+fn is_maximum(region: &Computation) -> bool {
+    let (root, parameters) = (&region[region.root()], region.parameters());
+    let is_greater = |id: InstructionId| {
+        let is_ordered = matches!(region[id].op(), Op::Compare { direction: ComparisonDirection::Gt, .. });
+        is_ordered && region[id].operands().iter().eq(parameters.iter().rev())
+    };
+    match root.op() {
+        Op::Maximum {} => hlo::is_associative(region),
+        Op::Select {} => {
+            let operands = root.operands();
+            is_greater(operands[0]) && operands[1..].iter().eq(parameters.iter().rev())
+        }
+        _ => false,
+    }
 }
 
 /// True if every window holds an element.
