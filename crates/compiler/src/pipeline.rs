@@ -135,7 +135,7 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
             Box::new(AlgebraicSimplifier),
             // Row indices are compared syntactically.
             Box::new(CommonSubexpressionElimination),
-            // Before loop-invariant code motion, which would widen the weights of a loop's products.
+            // Before loop-invariant code motion, which would widen weights of products in loops.
             Box::new(ByteContraction { only_dots: true }),
             // Before loop-invariant code motion: this pass reads kernels in the body, and leaves
             // slices of them there.

@@ -189,8 +189,8 @@ fn is_canonical(labels: &ConvolutionDimensionNumbers, spatial: usize) -> bool {
         && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial)
 }
 
-/// `convolution(x, k) => transpose(dot(x, k))` if the pixels of integers are apart by as much as the
-/// window is wide, so that each output has one tap: a transposed convolution without overlap. A
+/// `convolution(x, k) => transpose(dot(x, k))` if the pixels of integers are apart by as much as
+/// the window is wide, so that each output has one tap: a transposed convolution without overlap. A
 /// pixel's outputs for all taps are one row of the product. Exact for every input.
 fn convolution_of_apart_pixels(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
@@ -215,7 +215,7 @@ fn convolution_of_apart_pixels(graph: &mut Graph<'_>, id: InstructionId) -> Opti
     }
     let (image, taps) = (graph.array(x).sizes(), graph.array(kernel).sizes());
     let (inputs, outputs) = (taps[spatial], taps[spatial + 1]);
-    // The last tap meets a pixel at its own position, the first one as far behind as possible.
+    // The last tap meets a pixel at its own position, the first one at the largest distance.
     let shape = graph.array(kernel).clone();
     let reversed =
         graph.helper(id, Op::Reverse { dimensions: (0..spatial).collect() }, shape.clone(), &[kernel]);
