@@ -29,16 +29,17 @@ impl TileOrder {
             Some((weights, _)) => weights.panels(dot.shape, dot.accumulator),
             None => PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels },
         };
+        let panels = match rhs_packing {
+            Packing::Constant => panels,
+            Packing::None | Packing::Scratch => PanelLayout { width: tile.columns(), ..panels },
+        };
         let bytes = tile.columns().saturating_mul(panels.element_bytes);
         let most_unrolled = dot.grouping.map_or(i64::MAX, |grouping| grouping.most_unrolled(tile));
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
             rhs_packing,
             keeps_panels: false,
-            panels: match rhs_packing {
-                Packing::Constant => panels,
-                Packing::None | Packing::Scratch => PanelLayout { width: tile.columns(), ..panels },
-            },
+            panels,
             tile,
             unroll: tile::unroll(tile, lhs_by_lane, target).min(most_unrolled),
             sum_block: dot.sum_block(),
