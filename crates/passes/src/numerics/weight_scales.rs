@@ -2,7 +2,7 @@
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};
-use shape::{ArrayShape, Shape};
+use shape::ArrayShape;
 use support::Result;
 
 /// `dot(x, convert(w) * broadcast(s)) => dot(x, convert(w)) * broadcast(s)`, if the scales are
@@ -61,17 +61,15 @@ fn sink(computation: &mut Computation, dot: InstructionId) -> Option<()> {
         .collect();
     let count = computation[factors].shape().as_array()?.element_count();
     let metadata = computation[dot].metadata().clone();
-    let of = |sizes: &[i64]| Shape::from(ArrayShape::new(operand.element_type, sizes));
     let (factors, dimensions) = if count == free.iter().product::<i64>() {
-        let factors = computation.add("", Op::Reshape {}, of(&free), &[factors], metadata.clone());
-        (factors, (result.rank() - free.len()..result.rank()).collect())
+        let dimensions = (result.rank() - free.len()..result.rank()).collect();
+        (reshaped(computation, factors, &free, dot), dimensions)
     } else if dimensions.is_empty() {
         (factors, Vec::new())
     } else {
         return None;
     };
-    let shape = of(&operand.sizes());
-    let right = computation.add("", Op::Reshape {}, shape, &[converted], metadata.clone());
+    let right = reshaped(computation, converted, &operand.sizes(), dot);
     let op = computation[dot].op().clone();
     let sums = computation.add("", op, result.clone().into(), &[left, right], metadata.clone());
     let op = Op::Broadcast { dimensions };
@@ -79,4 +77,19 @@ fn sink(computation: &mut Computation, dot: InstructionId) -> Option<()> {
     let scaled = computation.add("", Op::Multiply {}, result.into(), &[sums, factors], metadata);
     computation.replace_all_uses(dot, scaled);
     Some(())
+}
+
+/// Returns an array with other sizes, for the place of a dot.
+fn reshaped(
+    computation: &mut Computation,
+    array: InstructionId,
+    sizes: &[i64],
+    dot: InstructionId,
+) -> InstructionId {
+    let shape = computation[array].shape().expect_array().clone();
+    if shape.sizes() == sizes {
+        return array;
+    }
+    let (shape, metadata) = (ArrayShape::new(shape.element_type, sizes), computation[dot].metadata().clone());
+    computation.add("", Op::Reshape {}, shape.into(), &[array], metadata)
 }
