@@ -10,6 +10,7 @@ mod commands;
 mod consumer;
 mod devices;
 mod formats;
+mod functions;
 mod hlo;
 mod hostile;
 mod init;
