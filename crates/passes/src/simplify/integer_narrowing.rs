@@ -92,6 +92,12 @@ impl Narrowing<'_> {
         }
         let op = self.computation[id].op().clone();
         let operands = self.computation[id].operands().to_vec();
+        if matches!(op, Op::ShiftRightArithmetic {}) && shape.element_type == PrimitiveType::S64 {
+            let narrow = self.without_factor(id, &shape);
+            if narrow.is_some() {
+                return narrow;
+            }
+        }
         match op {
             Op::Convert {} if shape.element_type == PrimitiveType::S32 => {
                 let is_cheap = self.unwrapped(operands[0]).is_some() || self.wraps(operands[0]);
@@ -148,6 +154,44 @@ impl Narrowing<'_> {
         let shape = self.computation[id].shape().as_array()?.with_element_type(result);
         let metadata = self.computation[id].metadata().clone();
         Some(self.computation.add("", op, shape.into(), &operands, metadata))
+    }
+
+    /// Returns `(x + 2^(b - a)) >> (c - a)` for `(x * 2^a + 2^b) >> c`, if its steps fit 32 bits.
+    /// One of two numbers that are added is halved like this.
+    fn without_factor(&mut self, id: InstructionId, shape: &ArrayShape) -> Option<InstructionId> {
+        let operands = |id: InstructionId| match self.computation[id].operands() {
+            &[a, b] => Some((a, b)),
+            _ => None,
+        };
+        let (sum, count) = operands(id)?;
+        let (Op::Add {}, (product, rounding)) = (self.computation[sum].op(), operands(sum)?) else {
+            return None;
+        };
+        let Op::Multiply {} = self.computation[product].op() else { return None };
+        let (x, factor) = operands(product)?;
+        let exponent =
+            |number: i64| (number > 0 && number & (number - 1) == 0).then(|| number.trailing_zeros());
+        let (a, b) = (exponent(self.number(factor)?)?, exponent(self.number(rounding)?)?);
+        let c = u32::try_from(self.number(count)?).ok()?;
+        let (half, count) = (b.checked_sub(a)?, c.checked_sub(a)?);
+        let most = i64::from(i32::MAX).checked_sub(1i64.checked_shl(half)?)?;
+        if half > 30 || count > 31 || !self.is_within(x, i32::MIN.into(), most) {
+            return None;
+        }
+        let x = self.narrow(x);
+        let half = self.splat(1 << half, shape);
+        let sum = self.in_32_bits(id, Op::Add {}, &[x, half], PrimitiveType::S32)?;
+        let count = self.splat(count as i32, shape);
+        let narrow = self.in_32_bits(id, Op::ShiftRightArithmetic {}, &[sum, count], PrimitiveType::S32)?;
+        self.ranges.insert(narrow, self.ranges[&id]);
+        Some(self.converted(narrow, PrimitiveType::S64))
+    }
+
+    /// The number in all elements of a constant or of a broadcast constant.
+    fn number(&self, id: InstructionId) -> Option<i64> {
+        let Op::Constant { literal } = self.computation[self.source(id)].op() else { return None };
+        let is_one = literal.array_shape().element_count() == 1;
+        is_one.then(|| literal.scalar_at(0).as_i64())?
     }
 
     /// Returns an `s32` array of one number.
