@@ -25,16 +25,21 @@ fn shifted(x: Expression<'_>, bits: i32) -> Expression<'_> {
     saturated(x * f64::from(1 << bits))
 }
 
-/// x / 2^bits, rounded to nearest.
+/// x / 2^bits, rounded to nearest and away from zero at halves. The sum of x and half of 2^bits
+/// must fit.
 pub(super) fn halved(x: Expression<'_>, bits: i64) -> Expression<'_> {
-    if bits == 0 { x } else { rounding_shift(x, x.splat(bits as f64)) }
+    if bits == 0 {
+        return x;
+    }
+    let sign = x.lt(0.0).select(x.splat(-1.0), 0.0);
+    (x + sign + 2f64.powi(bits as i32 - 1)).shift_right_arithmetic(bits as f64)
 }
 
 /// x y / 2^15, rounded to nearest and saturated (`SaturatingRoundingDoublingHighMul`).
 pub(super) fn times<'f>(x: Expression<'f>, y: Expression<'f>) -> Expression<'f> {
-    let product = x * y;
-    let nudge = product.lt(0.0).select(product.splat(1.0 - 16384.0), 16384.0);
-    ((product + nudge) / 32768.0).min(MOST)
+    // The reference adds a number that depends on the sign and divides toward zero: halves become
+    // the larger neighbor, as here.
+    (x * y + 16384.0).shift_right_arithmetic(15.0).min(MOST)
 }
 
 /// x multiplied by a real number (`MultiplyByQuantizedMultiplier`), `s32` to `s32`.
