@@ -20,6 +20,7 @@ mod messages;
 mod mnist;
 mod objects;
 mod programs;
+mod quantize;
 mod quantized;
 mod run;
 mod rust;

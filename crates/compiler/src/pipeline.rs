@@ -211,7 +211,7 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
 pub fn quantization_pipeline() -> Pipeline {
     let mut pipeline = pipeline();
     pipeline.rename("quantization");
-    pipeline.truncate(IntegerNarrowing.name());
+    pipeline.truncate(QuantizedConstantFolding.name());
     pipeline.push(Box::new(CommonSubexpressionElimination));
     pipeline.push(Box::new(DeadCodeElimination));
     pipeline

@@ -5,7 +5,7 @@ use crate::layer::{Layer, elements};
 use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::Literal;
-use shape::index::{multi_index, row_major_strides};
+use shape::index::row_major_strides;
 
 /// Sums of the elements of an array at each index of some dimensions, over all arrays seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,30 +52,11 @@ impl Default for Sums {
 /// change by `errors` (new weights minus old ones), for inputs with these means at each index of
 /// [`Layer::features`]. `None` if the outputs are not the last dimension of the result.
 pub fn correction(module: &Module, layer: &Layer, errors: &[f32], means: &[f64]) -> Option<Vec<f32>> {
-    let weights = layer.literal(module)?;
-    let sizes = weights.array_shape().sizes();
-    let channel = layer.channel?;
-    let mut shifts = vec![0f64; sizes[channel] as usize];
-    let contraction = &module[layer.computation][layer.instruction];
-    let feature: Box<dyn Fn(&[i64]) -> i64> = match contraction.op() {
-        Op::Dot { dot_dimension_numbers: numbers }
-            if layer.weights == 1 && numbers.rhs_batch_dims.is_empty() =>
-        {
-            let summed = numbers.rhs_contracting_dims.clone();
-            let sizes = sizes.clone();
-            Box::new(move |index| summed.iter().fold(0, |at, &d| at * sizes[d] + index[d]))
-        }
-        Op::Convolution { dim_labels, feature_group_count, .. } => {
-            let (group, outputs) = (sizes[dim_labels.kernel_input_feature_dimension], sizes[channel]);
-            let dimension = dim_labels.kernel_input_feature_dimension;
-            let outputs_of_group = outputs / feature_group_count;
-            Box::new(move |index| index[channel] / outputs_of_group * group + index[dimension])
-        }
-        _ => return None,
-    };
+    let (channel_of, feature_of) = (layer.channel_of(module)?, layer.feature_of(module)?);
+    let outputs = layer.literal(module)?.array_shape().size(layer.channel?);
+    let mut shifts = vec![0f64; outputs as usize];
     for (k, &error) in errors.iter().enumerate() {
-        let index = multi_index(&sizes, k as i64);
-        shifts[index[channel] as usize] += f64::from(error) * means.get(feature(&index) as usize)?;
+        shifts[channel_of(k)] += f64::from(error) * means.get(feature_of(k))?;
     }
     Some(shifts.into_iter().map(|shift| -shift as f32).collect())
 }

@@ -7,11 +7,10 @@
 
 use crate::bias::{bias, channels};
 use crate::form::Builder;
-use crate::layer::{Layer, Layers, elements};
+use crate::layer::{IndexOf, Layer, Layers, elements};
 use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::Literal;
-use shape::index::row_major_strides;
 use support::Result;
 
 /// Equalizes all pairs of layers of which the second one alone reads the first one's outputs.
@@ -59,7 +58,7 @@ pub fn equalize(module: &mut Module) -> Result<usize> {
     Ok(pairs)
 }
 
-/// What the outputs of a layer are divided by: it makes both layers' ranges equal.
+/// Divisor of the outputs of a layer that makes the ranges of both layers equal.
 fn factor(outputs: f32, inputs: f32) -> f32 {
     let factor = (outputs / inputs).sqrt();
     if factor.is_normal() { factor.clamp(1e-4, 1e4) } else { 1.0 }
@@ -161,31 +160,16 @@ enum Side {
 }
 
 /// The index of a factor for each weight of a layer.
-fn factor_of(module: &Module, layer: &Layer, side: Side) -> Option<Box<dyn Fn(usize) -> usize>> {
-    let sizes = layer.literal(module)?.array_shape().sizes();
-    let strides = row_major_strides(&sizes);
-    let at = move |k: usize, d: usize| (k as i64 / strides[d] % sizes[d]) as usize;
-    let channel = layer.channel?;
-    match (module[layer.computation][layer.instruction].op(), side) {
-        (Op::Convolution { dim_labels, feature_group_count, .. }, Side::Features) => {
-            let weights = layer.literal(module)?.array_shape();
-            let dimension = dim_labels.kernel_input_feature_dimension;
-            let features = weights.size(dimension) as usize;
-            let outputs = (weights.size(channel) / feature_group_count) as usize;
-            Some(Box::new(move |k| at(k, channel) / outputs * features + at(k, dimension)))
-        }
+fn factor_of(module: &Module, layer: &Layer, side: Side) -> Option<IndexOf> {
+    let op = module[layer.computation][layer.instruction].op();
+    match (op, side) {
+        (_, Side::Outputs) => layer.channel_of(module),
         (Op::Dot { dot_dimension_numbers: numbers }, Side::Features) => {
             let input = module[layer.computation][layer.input(module)].shape().as_array()?;
-            let (&[lhs], &[rhs]) = (&numbers.lhs_contracting_dims[..], &numbers.rhs_contracting_dims[..])
-            else {
-                return None;
-            };
-            (layer.weights == 1 && lhs + 1 == input.rank()).then_some(())?;
-            Some(Box::new(move |k| at(k, rhs)))
+            let is_last = numbers.lhs_contracting_dims.as_slice() == [input.rank().checked_sub(1)?];
+            if is_last { layer.feature_of(module) } else { None }
         }
-        (Op::Dot { .. }, Side::Outputs) if layer.weights == 0 => None,
-        (_, Side::Outputs) => Some(Box::new(move |k| at(k, channel))),
-        _ => None,
+        (_, Side::Features) => layer.feature_of(module),
     }
 }
 

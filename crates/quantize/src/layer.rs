@@ -1,6 +1,7 @@
 //! The layers of a module: contractions of `f32` arrays, one operand of which is a constant.
 
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType};
 
 /// A dot or a convolution with constant weights.
@@ -85,6 +86,51 @@ impl Layer {
             Op::Dot { dot_dimension_numbers: numbers } => numbers.rhs_contracting_dims.clone(),
             Op::Convolution { dim_labels, .. } => vec![dim_labels.input_feature_dimension],
             _ => Vec::new(),
+        }
+    }
+}
+
+/// Maps the position of a weight to an index.
+pub(crate) type IndexOf = Box<dyn Fn(usize) -> usize>;
+
+impl Layer {
+    /// The index of a weight's channel, if the channels are the last dimension of the result.
+    pub(crate) fn channel_of(&self, module: &Module) -> Option<IndexOf> {
+        let shape = self.literal(module)?.array_shape();
+        let is_last = match module[self.computation][self.instruction].op() {
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                let summed = numbers.rhs_contracting_dims.len();
+                self.weights == 1 && numbers.rhs_batch_dims.is_empty() && shape.rank() == summed + 1
+            }
+            Op::Convolution { dim_labels, .. } => dim_labels.output_feature_dimension + 1 == shape.rank(),
+            _ => false,
+        };
+        let (sizes, channel) = (shape.sizes(), self.channel.filter(|_| is_last)?);
+        let (stride, count) = (row_major_strides(&sizes)[channel] as usize, sizes[channel] as usize);
+        Some(Box::new(move |k| k / stride % count))
+    }
+
+    /// The index of a weight's feature of the input, among all indices of [`Self::features`].
+    pub(crate) fn feature_of(&self, module: &Module) -> Option<IndexOf> {
+        let sizes = self.literal(module)?.array_shape().sizes();
+        let strides = row_major_strides(&sizes);
+        let index = move |k: usize, d: usize| (k as i64 / strides[d] % sizes[d]) as usize;
+        let sizes = self.literal(module)?.array_shape().sizes();
+        match module[self.computation][self.instruction].op() {
+            Op::Dot { dot_dimension_numbers: numbers }
+                if self.weights == 1 && numbers.rhs_batch_dims.is_empty() =>
+            {
+                let summed = numbers.rhs_contracting_dims.clone();
+                Some(Box::new(move |k| summed.iter().fold(0, |at, &d| at * sizes[d] as usize + index(k, d))))
+            }
+            Op::Convolution { dim_labels, feature_group_count, .. } => {
+                let channel = self.channel?;
+                let outputs = (sizes[channel] / feature_group_count) as usize;
+                let dimension = dim_labels.kernel_input_feature_dimension;
+                let features = sizes[dimension] as usize;
+                Some(Box::new(move |k| index(k, channel) / outputs * features + index(k, dimension)))
+            }
+            _ => None,
         }
     }
 }

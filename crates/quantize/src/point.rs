@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::layer::Layers;
 
-    /// `x` and `y` meet in a concatenation, which is reshaped for one dot; `z` is computed from `x`.
+    /// `x` and `y` meet in a concatenation, which is transposed for one dot. The other reads `z`.
     const TEXT: &str = "HloModule m
 
 ENTRY main {

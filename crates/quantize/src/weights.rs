@@ -30,13 +30,14 @@ pub fn per_channel(weights: &Literal, channel: Option<usize>, search: bool) -> Q
     let stride = channel.map_or(1, |d| row_major_strides(&sizes)[d] as usize);
     let count = channel.map_or(1, |d| sizes[d] as usize);
     let values = elements(weights);
-    let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
-    (0..values.len()).for_each(|k| members[k / stride % count].push(k));
+    let outer = values.len() / (stride * count).max(1);
     let (mut integers, mut scales) = (vec![0i8; values.len()], Vec::with_capacity(count));
-    for members in members {
-        let values_of_channel: Vec<f32> = members.iter().map(|&k| values[k]).collect();
-        let scale = scale(&values_of_channel, -127.0, 127.0, search);
-        for (&k, &value) in members.iter().zip(&values_of_channel) {
+    for index in 0..count {
+        let start = move |outer: usize| (outer * count + index) * stride;
+        let positions = (0..outer).flat_map(move |outer| start(outer)..start(outer) + stride);
+        let of_channel: Vec<f32> = positions.clone().map(|k| values[k]).collect();
+        let scale = scale(&of_channel, -127.0, 127.0, search);
+        for (k, &value) in positions.zip(&of_channel) {
             integers[k] = step(value, scale, -127.0, 127.0) as i8;
         }
         scales.push(scale);

@@ -7,7 +7,7 @@
 //! - [`bench()`]: the time of runs and of individual kernels, and their share of the machine's
 //!   peak.
 //! - [`autotune()`]: finds the fastest way to compute each kernel on this machine.
-//! - [`quantize()`]: a program that computes with integers, with scales from examples of its inputs.
+//! - [`quantize()`]: turns a program into one of integers, with scales from examples of its inputs.
 //! - [`verify()`]: checks that the code computes the results that the HLO specifies.
 //!
 //! This crate does not read or write files. It reads the clock only to measure; no result of a

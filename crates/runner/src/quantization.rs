@@ -17,7 +17,7 @@ use selection::Selection;
 use shape::{PrimitiveType, Quantization};
 use support::{Error, Result};
 
-/// What becomes of the layers.
+/// Form of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Integers of 8 bits for weights and for values between layers.
@@ -35,9 +35,9 @@ pub enum Scheme {
 /// Options of [`quantize()`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizationOptions {
-    /// What becomes of the layers.
+    /// Form of the layers.
     pub scheme: Scheme,
-    /// How the ranges of values are chosen.
+    /// Method of choosing the ranges of values.
     pub method: Method,
     /// Largest relative error of a result. Layers stay in floating point until it is reached.
     pub max_error: Option<f64>,
@@ -56,8 +56,8 @@ pub type CompileModule<'a> = dyn FnMut(Module) -> Result<Executable> + 'a;
 
 /// Quantizes a program. `inputs` are examples of its inputs, one for each step.
 ///
-/// Errors: no layer can be quantized, results have sizes that depend on the data, inputs are missing
-/// although the options need them, or a value is not a finite number.
+/// Errors: no layer can be quantized, results have sizes that depend on the data, inputs are
+/// missing although the options need them, or a value is not a finite number.
 pub fn quantize(
     program: Program,
     inputs: Option<&Inputs>,

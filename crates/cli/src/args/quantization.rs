@@ -5,7 +5,7 @@ use runner::{Method, QuantizationOptions, Scheme};
 use std::path::PathBuf;
 use support::{Code, Error, Result};
 
-/// What becomes of a model's layers.
+/// Form of a model's layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemeName {
     /// Weights and values between layers as integers of 8 bits
@@ -34,7 +34,7 @@ enum MethodName {
     Mse,
 }
 
-/// How a model is quantized.
+/// Flags that determine the result of a quantization.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct QuantizationArgs {
     /// Examples of inputs: a .npz archive with an array for each feed, in which samples or batches
@@ -47,8 +47,8 @@ pub(crate) struct QuantizationArgs {
     /// Percentage of values on each side that --method=percentile covers
     #[arg(long, value_name = "PERCENT", default_value_t = 99.99)]
     percentile: f64,
-    /// Keep layers in float32, those with the largest errors first, until the relative error of each
-    /// result is at most this number: the root of the mean squared error over that of the mean
+    /// Keep layers in float32, those with the largest errors first, until the relative error of
+    /// each result is at most this number: the root of the mean squared error over that of the mean
     /// squared value
     #[arg(long, value_name = "NUMBER")]
     max_error: Option<f64>,

@@ -119,7 +119,8 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     let artifacts = request.make(input, &mut progress, dumper)?;
     let mut files = artifacts.outputs(|kind| arguments.output.join(names.of(kind)))?;
     if let Some(path) = &arguments.depfile {
-        let inputs = model_files::inputs(&arguments.model, arguments.model.tuning.file())?;
+        let mut inputs = model_files::inputs(&arguments.model, arguments.model.tuning.file())?;
+        inputs.extend(arguments.quantization.data.iter().cloned());
         let rule = depfile::rule(&files, &inputs)?;
         files.push(Output { path: path.clone(), parts: vec![rule.into_bytes().into()] });
     }

@@ -41,6 +41,9 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let scheme = arguments.quantization.options(arguments.scheme)?.scheme.name();
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.{scheme}.mlir")));
     let format = format(&path)?;
+    if !model.quiet {
+        xla.warn();
+    }
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
     let Read { input, initial } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
@@ -49,6 +52,7 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let program = input.source.import(&mut NoObserver)?;
     let with = Surroundings { result_names: program.interface.result_names(), ..Surroundings::default() };
     let bytes = compiler::guarded(|| render(&program.module, format, &with))?;
+    dumper.finish()?;
     progress.finish();
     outputs::write_all(&[(&path, &bytes)])?;
     if arguments.json {

@@ -7,7 +7,7 @@ use quantize::{Histogram, Layer, Method, Points, Range, Sums, with_results};
 use shape::{Literal, Quantization};
 use support::{Error, Result};
 
-/// What the examples show.
+/// Scales and means that the examples show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calibration {
     /// The integers of each group of points.

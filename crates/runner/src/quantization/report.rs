@@ -4,7 +4,7 @@ use super::calibration::Calibration;
 use super::measurement::{Difference, relative_difference};
 use super::selection::Selection;
 use super::{QuantizationOptions, Scheme};
-use hlo::{Module, Op};
+use hlo::{Interface, Module, Op};
 use quantize::{Layer, LayerForm, Method, Points, Unsuitable, Weights};
 use serde_json::{Value, json};
 use shape::Quantization;
@@ -42,10 +42,10 @@ pub struct ResultReport {
     pub max_absolute_error: f64,
 }
 
-/// What became of a program.
+/// Report of a quantization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizationReport {
-    /// What was requested.
+    /// The options.
     pub options: QuantizationOptions,
     /// Number of samples.
     pub samples: u64,
@@ -53,6 +53,8 @@ pub struct QuantizationReport {
     pub layers: Vec<LayerReport>,
     /// Contractions that are not layers: names and reasons.
     pub unsuitable: Vec<(String, String)>,
+    /// Arguments and results that are integers, with their meaning.
+    pub interface: Vec<(String, Quantization)>,
     /// Errors of the results; empty without data.
     pub results: Vec<ResultReport>,
     /// Bytes of all layers' weights before and after.
@@ -61,7 +63,7 @@ pub struct QuantizationReport {
     pub equalized_pairs: usize,
 }
 
-/// What a report is made from.
+/// Sources of a report.
 pub(super) struct Parts<'a> {
     pub(super) options: &'a QuantizationOptions,
     pub(super) module: &'a Module,
@@ -95,6 +97,7 @@ impl Parts<'_> {
             samples: self.samples,
             layers,
             results: results.filter_map(result).collect(),
+            interface: integers(&self.selection.program.interface),
             unsuitable: self.unsuitable.into_iter().map(|layer| (layer.name, layer.reason)).collect(),
             weight_bytes: (before, after),
             equalized_pairs: self.equalized_pairs,
@@ -135,6 +138,13 @@ impl Parts<'_> {
             error: self.selection.alone.get(k).copied().flatten(),
         }
     }
+}
+
+/// Arguments and results that stand for real numbers.
+fn integers(interface: &Interface) -> Vec<(String, Quantization)> {
+    let arguments = interface.arguments().iter().map(|argument| (argument.label(), argument.quantization));
+    let results = interface.results().iter().map(|result| (result.label(), result.quantization));
+    arguments.chain(results).filter_map(|(name, quantization)| Some((name, quantization?))).collect()
 }
 
 /// `[K, N]` as `[N, K]`, given the sizes `[N, K]`.
@@ -238,6 +248,9 @@ impl QuantizationReport {
         for (name, reason) in left.chain(unsuitable) {
             let _ = writeln!(text, "{name} stays in float32: {reason}");
         }
+        for (name, quantization) in &self.interface {
+            let _ = writeln!(text, "{name} is int8: {quantization}");
+        }
         for result in &self.results {
             let _ = writeln!(
                 text,
@@ -286,6 +299,9 @@ impl QuantizationReport {
             "samples": self.samples,
             "layers": self.layers.iter().map(layer).collect::<Vec<_>>(),
             "unsuitable": self.unsuitable.iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
+            "interface": self.interface.iter().map(|(name, meaning)| {
+                json!({"name": name, "scale": meaning.scale, "zero_point": meaning.zero_point})
+            }).collect::<Vec<_>>(),
             "results": self.results.iter().map(result).collect::<Vec<_>>(),
             "weight_bytes_before": self.weight_bytes.0,
             "weight_bytes_after": self.weight_bytes.1,

@@ -92,7 +92,7 @@ fn blocks(module: &Module, layer: &Layer, literal: &Literal) -> Option<weights::
     }
 }
 
-/// What the measurements need.
+/// The programs to compare and the data to compare them on.
 pub(super) struct Context<'a, 'c> {
     /// The program before any change.
     pub(super) original: &'a Module,
@@ -158,7 +158,9 @@ impl Context<'_, '_> {
                 alone[b].unwrap_or(0.0).total_cmp(&alone[a].unwrap_or(0.0)).then(a.cmp(&b))
             });
             if let Some(max_error) = max_error {
-                let (mut least, mut most) = (0, order.len());
+                // Errors can cancel, so all layers together may be more exact than some of them.
+                let is_exact = error(&|_| true)? <= max_error;
+                let (mut least, mut most) = (0, if is_exact { 0 } else { order.len() });
                 while least < most {
                     let middle = usize::midpoint(least, most);
                     let is_restored = |k: usize| order[..middle].contains(&k);
