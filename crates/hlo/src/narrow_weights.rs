@@ -93,10 +93,10 @@ impl Scales {
         }
         let mut strides = vec![0; whole.rank()];
         for (dimension, stride) in dimensions.iter().zip(shape::index::row_major_strides(&sizes)) {
-            *strides.get_mut(usize::try_from(*dimension).ok()?)? = stride;
+            *strides.get_mut(*dimension)? = stride;
         }
         // The dimensions without scales are the last ones among those that are summed up.
-        let shared = |&d: &usize| !dimensions.iter().any(|&dimension| usize::try_from(dimension) == Ok(d));
+        let shared = |&d: &usize| !dimensions.contains(&d);
         let of_block = contracting.iter().rev().take_while(|d| shared(d)).count();
         let block = contracting.iter().rev().take(of_block).map(|&d| whole.size(d)).product();
         (block >= MIN_BLOCK).then_some(Self { values, strides, block })

@@ -4,7 +4,6 @@
 //! All tests form one binary, so that the shared code is compiled and linked once.
 
 mod attention;
-mod byte_lookups;
 mod candidates;
 mod convolution_chains;
 mod convolutions;

@@ -1,6 +1,6 @@
 //! Lookups in tables of bytes, compared with the evaluator on each way to compute them.
 
-use crate::group_products::check;
+use super::group_products::check;
 
 /// A function that looks up a byte. The table has all bytes, out of order.
 fn lookup(from: &str, to: &str) -> String {
