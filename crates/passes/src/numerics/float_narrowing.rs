@@ -41,7 +41,7 @@ impl Pass for FloatNarrowing {
     }
 }
 
-/// Columns below which a dot is not computed in tiles.
+/// Columns below which a contraction is not computed in tiles.
 const FEW_COLUMNS: i64 = 4;
 
 /// True for a contraction of `f32` with constant weights whose summands are neighbors in the left
@@ -66,7 +66,13 @@ fn multiplies_weights(computation: &Computation, id: InstructionId) -> bool {
             let columns: i64 = (0..w.rank()).filter(|d| !is_bound(d)).map(|d| w.size(d)).product();
             contracting + 1 == x.rank() && x.size(contracting) > 1 && columns >= FEW_COLUMNS
         }
-        op => ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical),
+        op @ Op::Convolution { feature_group_count: groups, .. } => {
+            let kernel = computation[w].shape().expect_array();
+            let (inputs, outputs) = (kernel.size(kernel.rank() - 2), kernel.size(kernel.rank() - 1));
+            let has_tiles = inputs == 1 || outputs >= groups.saturating_mul(FEW_COLUMNS);
+            ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical) && has_tiles
+        }
+        _ => false,
     }
 }
 
