@@ -32,9 +32,11 @@ pub(super) fn tile(
     let panels = product.panels.ok_or_else(|| Error::internal("weights in few bits are not packed"))?;
     let lhs = product.row(cx, place.row)?;
     let rhs = product.column(cx, place.column)?;
+    let (_, within) = cx.div_rem(place.column, panels.width)?;
+    let within = cx.scalar_value(&within)?;
     let is_single = plan.dot.shape.m == 1;
     let sets = i64::from(plan.tiled.tile.k_split);
-    let tile = WeightTile { weights, panels, product, place, lhs, rhs, is_single, sets };
+    let tile = WeightTile { weights, panels, product, place, lhs, rhs, within, is_single, sets };
     let k = plan.dot.shape.k;
     let block = weights.blocks.map_or(plan.tiled.sum_block, |blocks| blocks.summands);
     let whole = k / block;
@@ -60,6 +62,8 @@ struct WeightTile<'p> {
     place: Place<'p>,
     lhs: ValueId,
     rhs: ValueId,
+    /// Columns from the start of the panel to the tile's first one, if the tile is narrower.
+    within: ValueId,
     /// True if the product has one row.
     is_single: bool,
     /// Sets of sums for each block. Each takes every `sets`-th summand.
@@ -126,6 +130,8 @@ impl WeightTile<'_> {
         let first = self.panels.block_rows * self.panels.row_bytes();
         let load = |part: &Columns| {
             let (panel, column) = self.panel_and_column(*part);
+            // The address of the block is that of the tile's first number in it.
+            let block = b.offset(block, self.within, self.panels.scale_bytes - self.panels.element_bytes);
             let pointer = b.offset_bytes(block, panel + first + column * self.panels.scale_bytes);
             if self.is_single && column == 0 {
                 let ahead = b.offset_bytes(pointer, PREFETCH_DISTANCE);
