@@ -7,6 +7,7 @@ mod byte_lookups;
 mod device;
 mod expression;
 mod external;
+mod fixed_point;
 mod float_parts;
 mod group_products;
 mod memory;

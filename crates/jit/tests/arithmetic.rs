@@ -6,7 +6,7 @@ mod harness;
 use harness::{binary, unary};
 use nest::{BinaryOp, ConvertOp, Expression, Predicate, ScalarType, UnaryOp};
 
-const F32: [f32; 16] = [
+const F32: [f32; 20] = [
     0.0,
     -0.0,
     1.0,
@@ -18,13 +18,17 @@ const F32: [f32; 16] = [
     8388609.0,
     -1e20,
     3e9,
+    2147483648.0,
+    2147483500.0,
+    -2147483648.0,
+    127.6,
     f32::MIN_POSITIVE,
     1e-40,
     f32::INFINITY,
     f32::NEG_INFINITY,
     f32::NAN,
 ];
-const F64: [f64; 12] = [
+const F64: [f64; 16] = [
     0.0,
     -0.0,
     1.0,
@@ -32,6 +36,10 @@ const F64: [f64; 12] = [
     2.5,
     -3.5,
     1e300,
+    2147483647.5,
+    2147483648.0,
+    -2147483649.0,
+    -128.9,
     5e-324,
     4503599627370497.5,
     f64::INFINITY,
@@ -342,6 +350,38 @@ macro_rules! float_tests {
 }
 float_tests!(float32, f32, u32, F32);
 float_tests!(float64, f64, u64, F64);
+
+#[test]
+fn products_of_fixed_point_numbers() {
+    let values = [0, 1, -1, 2, 3, -3, 1 << 30, -(1 << 30), 1_431_655_766, i32::MAX, i32::MIN + 1, i32::MIN];
+    let product = |x: i32, y: i32| ((i64::from(x) * i64::from(y) + (1 << 30)) >> 31) as i32;
+    let always = |_, _| true;
+    binary("direct", &values, always, |b, x, y| b.binary(BinaryOp::MultiplyFixed, x, y), product);
+    let wide = |b: &mut nest::FunctionBuilder, x, y| {
+        let [x, y] = [x, y].map(|value| b.convert(ConvertOp::SignExtend, value, ScalarType::I64));
+        let product = b.mul(x, y);
+        let sum = b.add_constant(product, 1 << 30);
+        let bits = b.integer(b.ty(sum), 31);
+        let quotient = b.binary(BinaryOp::ShiftRightArithmetic, sum, bits);
+        b.convert(ConvertOp::Truncate, quotient, ScalarType::I32)
+    };
+    binary("in 64 bits", &values, always, wide, product);
+    // Another distance or half is no such product.
+    let other = |half: i64, distance: i64| {
+        move |b: &mut nest::FunctionBuilder, x, y| {
+            let [x, y] = [x, y].map(|value| b.convert(ConvertOp::SignExtend, value, ScalarType::I64));
+            let product = b.mul(x, y);
+            let sum = b.add_constant(product, half);
+            let bits = b.integer(b.ty(sum), distance);
+            let quotient = b.binary(BinaryOp::ShiftRightArithmetic, sum, bits);
+            b.convert(ConvertOp::Truncate, quotient, ScalarType::I32)
+        }
+    };
+    for (half, distance) in [(1 << 29, 31), (1 << 30, 30), (1 << 30, 33)] {
+        let expected = move |x: i32, y: i32| ((i64::from(x) * i64::from(y) + half) >> distance) as i32;
+        binary("others", &values, always, other(half, distance), expected);
+    }
+}
 
 #[test]
 fn integer_conversions() {

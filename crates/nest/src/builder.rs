@@ -1,5 +1,6 @@
 //! Builds a function statement by statement, and folds index arithmetic.
 
+use crate::fixed_point::{Factor, Products};
 use crate::language::*;
 use std::collections::BTreeMap;
 use support::{Id, IdVec, Result};
@@ -12,6 +13,8 @@ pub struct FunctionBuilder {
     values: IdVec<ValueId, Type>,
     /// Known constants of the values.
     constants: Vec<Option<Constant>>,
+    /// Known products of fixed-point numbers.
+    products: Products,
     /// Number of open regions at the definition of each value.
     depths: Vec<usize>,
     /// Statements of the open regions, the innermost last.
@@ -30,6 +33,7 @@ impl FunctionBuilder {
             parameters: Vec::new(),
             values: IdVec::new(),
             constants: Vec::new(),
+            products: Products::default(),
             depths: Vec::new(),
             open: vec![Vec::new()],
             linkage,
@@ -133,6 +137,8 @@ impl FunctionBuilder {
         if let Expression::Constant(constant) = expression {
             self.constants[id.index()] = Some(constant);
         }
+        let Self { products, values, constants, .. } = self;
+        products.learn(id, &expression, |id| values[id], |id| constants[id.index()]);
         self.push(Statement::Let(id, expression));
         id
     }
@@ -262,12 +268,21 @@ impl FunctionBuilder {
     }
 
     /// Converts to another scalar type with the same number of lanes. Returns the value itself if
-    /// it has the type already.
+    /// it has the type already. The lower half of a rounded product of 64 bits is a product of
+    /// fixed-point numbers, for which processors need half the registers.
     pub fn convert(&mut self, op: ConvertOp, a: ValueId, to: ScalarType) -> ValueId {
         let from = self.ty(a);
         let ty = from.with_scalar(to);
         if ty == from {
             return a;
+        }
+        let product = self.products.of(a).filter(|_| op == ConvertOp::Truncate && to == ScalarType::I32);
+        if let Some(factors) = product {
+            let [x, y] = factors.map(|factor| match factor {
+                Factor::Value(value) => value,
+                Factor::Constant(value) => self.integer(ty, value.into()),
+            });
+            return self.binary(BinaryOp::MultiplyFixed, x, y);
         }
         let value = self.value(ty, Expression::Convert(op, a));
         if (op, from.scalar) == (ConvertOp::FloatExtend, ScalarType::I16) {
@@ -285,10 +300,11 @@ impl FunctionBuilder {
     pub fn splat(&mut self, scalar: ValueId, lanes: u32) -> ValueId {
         let ty = self.ty(scalar);
         assert_eq!(ty.lanes, 1, "expected a scalar operand of splat");
-        if lanes == 1 {
-            scalar
-        } else {
-            self.value(Type::vector(ty.scalar, lanes), Expression::Splat(scalar))
+        let vector = Type::vector(ty.scalar, lanes);
+        match self.known_constant(scalar) {
+            _ if lanes == 1 => scalar,
+            Some(constant) => self.value(vector, Expression::Constant(constant)),
+            None => self.value(vector, Expression::Splat(scalar)),
         }
     }
 

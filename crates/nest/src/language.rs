@@ -150,6 +150,9 @@ pub enum BinaryOp {
     Subtract,
     /// Product of floats or integers.
     Multiply,
+    /// `a * b / 2^31` for `I32`, rounded to the nearest integer, halves up: the product of
+    /// fixed-point numbers. The least number times itself wraps around.
+    MultiplyFixed,
     /// Quotient of floats.
     Divide,
     /// `a * 2^floor(b)` for floats, rounded once. Only for targets with `has_float_parts`.

@@ -47,6 +47,7 @@ mod builder;
 mod dedup;
 #[cfg(debug_assertions)]
 pub mod defects;
+mod fixed_point;
 mod frame;
 mod interleave;
 pub mod language;

@@ -48,6 +48,7 @@ names!(BINARY: BinaryOp {
     "add" = Add,
     "subtract" = Subtract,
     "multiply" = Multiply,
+    "multiply_fixed" = MultiplyFixed,
     "divide" = Divide,
     "scale" = Scale,
     "divide_signed" = DivideSigned,

@@ -499,6 +499,7 @@ fn binary_takes(op: BinaryOp, scalar: ScalarType) -> bool {
     match op {
         BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => scalar.is_float() || scalar.is_integer(),
         BinaryOp::Divide | BinaryOp::Scale => scalar.is_float(),
+        BinaryOp::MultiplyFixed => scalar == ScalarType::I32,
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => scalar.is_integer() || scalar == ScalarType::Bool,
         BinaryOp::DivideSigned
         | BinaryOp::DivideUnsigned

@@ -21,6 +21,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         match expression {
             Expression::Constant(constant) => self.constant(ty, *constant),
             Expression::Binary(BinaryOp::Scale, a, b) => self.scale(ty, *a, *b),
+            Expression::Binary(BinaryOp::MultiplyFixed, a, b) => self.multiply_fixed(ty, *a, *b),
             Expression::Unary(op, a) if float_parts::is_part(*op) => self.float_part(ty, *op, *a),
             Expression::Unary(op, a) => self.unary(*op, self.value(*a)?),
             Expression::Binary(op, a, b) => {
@@ -295,7 +296,7 @@ fn binary_opcode(op: BinaryOp, scalar: ScalarType) -> InstructionOpcode {
         (BinaryOp::Subtract, true) => InstructionOpcode::FSub,
         (BinaryOp::Subtract, false) => InstructionOpcode::Sub,
         (BinaryOp::Multiply, true) => InstructionOpcode::FMul,
-        (BinaryOp::Multiply, false) => InstructionOpcode::Mul,
+        (BinaryOp::Multiply | BinaryOp::MultiplyFixed, _) => InstructionOpcode::Mul,
         (BinaryOp::Divide | BinaryOp::Scale, _) => InstructionOpcode::FDiv,
         (BinaryOp::DivideSigned, _) => InstructionOpcode::SDiv,
         (BinaryOp::DivideUnsigned, _) => InstructionOpcode::UDiv,

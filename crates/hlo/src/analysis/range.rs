@@ -98,7 +98,7 @@ impl Ranges<'_> {
                     matches!(tuple.op(), Op::Tuple {}).then(|| tuple.operands().get(*index).copied());
                 element.flatten().into_iter().collect()
             }
-            Op::Dot { .. } | Op::Convolution { .. } | Op::CustomCall { .. } | Op::Fusion { .. } => Vec::new(),
+            Op::CustomCall { .. } | Op::Fusion { .. } => Vec::new(),
             Op::DynamicSlice { .. } | Op::Gather { .. } => operands.iter().take(1).copied().collect(),
             Op::DynamicUpdateSlice {} => operands.iter().take(2).copied().collect(),
             _ => operands.to_vec(),
@@ -169,6 +169,10 @@ impl Ranges<'_> {
                 let first = operands.next()??;
                 operands.try_fold(first, |hull, operand| Some(hull.hull(operand?)))
             }
+            Op::Dot { .. } | Op::Convolution { .. } => {
+                let count = Interval::new(0, self.summands(id)?);
+                operand(0)?.times(operand(1)?)?.times(count)
+            }
             Op::GetDimensionSize { dimension } => {
                 let dimension = self.array(instruction.operands()[0])?.dimensions.get(*dimension)?;
                 let low = if dimension.is_dynamic { 0 } else { dimension.size };
@@ -201,6 +205,23 @@ impl Ranges<'_> {
             Interval { low, high } if low > 0 || high < 0 => Some(Interval::exactly(1)),
             _ => None,
         }
+    }
+
+    /// Returns the number of products in each sum of a contraction. Padding may take some away.
+    fn summands(&self, id: InstructionId) -> Option<i128> {
+        let operand = |k: usize| self.array(self.computation[id].operands()[k]);
+        let sizes: Vec<i64> = match self.computation[id].op() {
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                let lhs = operand(0)?;
+                numbers.lhs_contracting_dims.iter().map(|&d| lhs.size(d)).collect()
+            }
+            Op::Convolution { dim_labels: numbers, .. } => {
+                let (kernel, outputs) = (operand(1)?, numbers.kernel_output_feature_dimension);
+                (0..kernel.rank()).filter(|&d| d != outputs).map(|d| kernel.size(d)).collect()
+            }
+            _ => return None,
+        };
+        Some(sizes.into_iter().map(i128::from).fold(1, i128::saturating_mul))
     }
 
     /// A reduction with a known function: each result combines the initial value with `count`

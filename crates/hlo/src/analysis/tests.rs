@@ -541,3 +541,23 @@ fn a_counter_that_wraps_in_a_narrower_type_keeps_its_range() {
     assert_eq!(affine(&long, body, same, &|_| between(0, 128)), None);
     assert_eq!(affine(&long, body, same, &|_| ANY), None);
 }
+
+#[test]
+fn ranges_bound_sums_of_products() {
+    let text = "HloModule sums\n\nENTRY main {\n  x = s8[2,9,9,5] parameter(0)\n  w = s8[3,3,5,4] parameter(1)\n  \
+                wide = s32[2,9,9,5] convert(x)\n  zero = s32[] constant(-100)\n  \
+                zeros = s32[2,9,9,5] broadcast(zero), dimensions={}\n  centered = s32[2,9,9,5] subtract(wide, zeros)\n  \
+                kernel = s32[3,3,5,4] convert(w)\n  c = s32[2,9,9,4] convolution(centered, kernel), \
+                window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n  a = s16[7,1000] parameter(2)\n  \
+                b = s16[1000,6] parameter(3)\n  d = s16[7,6] dot(a, b), lhs_contracting_dims={1}, \
+                rhs_contracting_dims={0}\n  ROOT r = (s32[2,9,9,4], s16[7,6]) tuple(c, d)\n}\n";
+    let module = crate::parse(text).expect("a module");
+    let entry = module.entry_computation();
+    let operands = entry[entry.root()].operands();
+    let of = |id| super::range(entry, id, &|_| None);
+    // 45 products of a number from -28 to 227 and one from -128 to 127.
+    let (low, high) = (Some(45 * 227 * -128), Some(45 * 227 * 127));
+    assert_eq!(of(operands[0]), Range { low, high });
+    // A sum that may wrap has any value.
+    assert_eq!(of(operands[1]), Range { low: None, high: None });
+}

@@ -4,7 +4,8 @@ use super::undefined;
 use crate::element::normalize;
 use hlo::Op;
 use nest::{
-    BinaryOp, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, UnaryOp, ValueId,
+    BinaryOp, Constant, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, UnaryOp,
+    ValueId,
 };
 use shape::PrimitiveType;
 use support::Result;
@@ -106,9 +107,14 @@ pub(super) fn binary(
             // An unsigned operand is shifted like the signed number with the same bits. Longer
             // distances, and negative ones, leave the sign, as the longest one does.
             let signed = sign_extended(b, element_type, x);
-            let longest = b.integer(b.ty(x), b.ty(x).scalar.byte_size() as i64 * 8 - 1);
-            let is_within = b.compare(Predicate::Below, y, longest);
-            let distance = b.select(is_within, y, longest);
+            let longest = b.ty(x).scalar.byte_size() as i64 * 8 - 1;
+            let distance = if has_known_distance(b, y, longest) {
+                y
+            } else {
+                let longest = b.integer(b.ty(x), longest);
+                let is_within = b.compare(Predicate::Below, y, longest);
+                b.select(is_within, y, longest)
+            };
             b.binary(BinaryOp::ShiftRightArithmetic, signed, distance)
         }
         _ => return Err(undefined(op, element_type)),
@@ -134,12 +140,20 @@ fn shift(
     distance: ValueId,
     beyond: ValueId,
 ) -> ValueId {
+    if has_known_distance(b, distance, i64::from(element_type.bit_width()) - 1) {
+        return b.binary(op, x, distance);
+    }
     let width = b.integer(b.ty(x), i64::from(element_type.bit_width()));
     let is_within = b.compare(Predicate::Below, distance, width);
     let zero = b.integer(b.ty(x), 0);
     let safe = b.select(is_within, distance, zero);
     let shifted = b.binary(op, x, safe);
     b.select(is_within, shifted, beyond)
+}
+
+/// True for a constant distance of at most `longest` bits.
+fn has_known_distance(b: &FunctionBuilder, distance: ValueId, longest: i64) -> bool {
+    matches!(b.known_constant(distance), Some(Constant::Integer(bits)) if (0..=longest).contains(&bits))
 }
 
 /// A divisor that never traps: 1 instead of 0, and instead of -1 if the quotient would overflow.

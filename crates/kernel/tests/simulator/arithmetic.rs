@@ -72,6 +72,7 @@ pub fn binary(op: BinaryOp, scalar: ScalarType, a: u64, b: u64) -> u64 {
             BinaryOp::Add => a.wrapping_add(b),
             BinaryOp::Subtract => a.wrapping_sub(b),
             BinaryOp::Multiply => a.wrapping_mul(b),
+            BinaryOp::MultiplyFixed => ((x * y + (1 << 30)) >> 31) as u64,
             BinaryOp::DivideSigned => x.wrapping_div(y) as u64,
             BinaryOp::RemainderSigned => x.wrapping_rem(y) as u64,
             BinaryOp::DivideUnsigned => a / b,

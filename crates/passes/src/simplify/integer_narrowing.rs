@@ -52,6 +52,11 @@ fn has_type(computation: &Computation, id: InstructionId, element_type: Primitiv
     computation[id].shape().as_array().is_some_and(|shape| shape.element_type == element_type)
 }
 
+/// True for integers of at most 16 bits.
+fn is_narrow(element_type: PrimitiveType) -> bool {
+    matches!(element_type, PrimitiveType::S8 | PrimitiveType::U8 | PrimitiveType::S16 | PrimitiveType::U16)
+}
+
 struct Narrowing<'c> {
     computation: &'c mut Computation,
     /// Ranges of the instructions so far, operands first.
@@ -100,8 +105,13 @@ impl Narrowing<'_> {
         }
         match op {
             Op::Convert {} if shape.element_type == PrimitiveType::S32 => {
-                let is_cheap = self.unwrapped(operands[0]).is_some() || self.wraps(operands[0]);
+                let is_cheap = self.extended(operands[0]).is_some() || self.wraps(operands[0]);
                 return is_cheap.then(|| self.narrow(operands[0]));
+            }
+            // The lowest bits of a number are those of its lower half.
+            Op::Convert {} if is_narrow(shape.element_type) => {
+                let lower = self.extended(operands[0]).map(|_| self.narrow(operands[0]))?;
+                return Some(self.converted(lower, shape.element_type));
             }
             Op::Compare { .. } if has_type(self.computation, operands[0], PrimitiveType::S64) => {
                 let fits = operands.iter().all(|&operand| self.fits(operand));
@@ -244,6 +254,16 @@ impl Narrowing<'_> {
         is_extension.then_some(from)
     }
 
+    /// Returns the values of at most 32 bits that an instruction extends to `s64`.
+    fn extended(&self, id: InstructionId) -> Option<InstructionId> {
+        let Op::Convert {} = self.computation[id].op() else { return None };
+        let from = self.computation[id].operands()[0];
+        let element_type = self.computation[from].shape().as_array()?.element_type;
+        let is_extension = has_type(self.computation, id, PrimitiveType::S64)
+            && (is_narrow(element_type) || element_type == PrimitiveType::S32);
+        is_extension.then_some(from)
+    }
+
     /// True for an `s64` instruction with one reader whose lower halves depend on those of its
     /// operands only.
     fn wraps(&self, id: InstructionId) -> bool {
@@ -266,8 +286,9 @@ impl Narrowing<'_> {
         if !has_type(self.computation, id, PrimitiveType::S64) {
             return id;
         }
-        if let Some(narrow) = self.unwrapped(id) {
-            return narrow;
+        if let Some(narrow) = self.extended(id) {
+            let is_whole = has_type(self.computation, narrow, PrimitiveType::S32);
+            return if is_whole { narrow } else { self.converted(narrow, PrimitiveType::S32) };
         }
         let metadata = self.computation[id].metadata().clone();
         let shape = self.computation[id].shape().expect_array().with_element_type(PrimitiveType::S32);

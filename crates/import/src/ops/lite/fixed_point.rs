@@ -96,14 +96,14 @@ pub(crate) fn doubling_high<'f>(x: Expression<'f>, factor: Expression<'f>) -> Ex
     quotient.min(f64::from(i32::MAX))
 }
 
-/// x / 2^shift, rounded to nearest and away from zero at halves (`RoundingDivideByPOT`).
+/// x / 2^shift, rounded to nearest and away from zero at halves (`RoundingDivideByPOT`). For
+/// numbers of at most 62 bits.
 pub(crate) fn rounding_shift<'f>(x: Expression<'f>, shift: Expression<'f>) -> Expression<'f> {
     let one = x.splat(1.0);
-    let mask = (one << shift) - 1.0;
-    let remainder = x & mask;
-    let threshold = arithmetic_shift(mask, one) + x.lt(0.0).select(one, x.splat(0.0));
-    let quotient = arithmetic_shift(x, shift);
-    remainder.gt(threshold).select(quotient + 1.0, quotient)
+    let half = arithmetic_shift(one << shift, one);
+    // Halves below zero become the smaller neighbor. Without a shift, nothing is rounded.
+    let below = x.lt(0.0).select(shift.min(1.0), 0.0);
+    arithmetic_shift(x + half - below, shift)
 }
 
 /// x / 2^shift, rounded down.
@@ -114,6 +114,36 @@ pub(crate) fn arithmetic_shift<'f>(x: Expression<'f>, shift: Expression<'f>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `RoundingDivideByPOT` of gemmlowp, line by line.
+    fn reference(x: i32, exponent: i32) -> i32 {
+        let mask = ((1i64 << exponent) - 1) as i32;
+        let remainder = x & mask;
+        let threshold = (mask >> 1) + i32::from(x < 0);
+        (x >> exponent) + i32::from(remainder > threshold)
+    }
+
+    #[test]
+    fn halves_are_rounded_away_from_zero() {
+        let near = |x: i64| (-3..=3).map(move |offset| x + offset);
+        let mut numbers: Vec<i64> =
+            (0..31).flat_map(|bits| near(1 << bits).chain(near(-1 << bits))).collect();
+        numbers.extend((0..31).flat_map(|bits| near(3 << bits).chain(near(-3 << bits))));
+        numbers.extend([i64::from(i32::MIN), i64::from(i32::MAX), 1_234_567_890, -987_654_321]);
+        numbers.retain(|&x| i32::try_from(x).is_ok());
+        let x = Literal::from_elements(&[numbers.len() as i64], &numbers);
+        for shift in 0..=31 {
+            let mut module = hlo::Module::new("rounding");
+            let metadata = hlo::OpMetadata::default();
+            let id = composite::build(&mut module, "f", &metadata, &[x.shape()], |_, operands| {
+                vec![rounding_shift(operands[0], operands[0].splat(f64::from(shift)))]
+            });
+            module.set_entry(id.expect("a valid function"));
+            let have = evaluator::evaluate(&module, std::slice::from_ref(&x)).expect("a value");
+            let want: Vec<i64> = numbers.iter().map(|&x| reference(x as i32, shift).into()).collect();
+            assert_eq!(have.to_vec::<i64>(), Some(want), "by {shift} bits");
+        }
+    }
 
     /// From TensorFlow Lite's `quantization_util_test.cc` (`QuantizeMultiplierArray` and
     /// `...Underflow`).
