@@ -397,6 +397,9 @@ impl<'m> Dot<'m> {
         if let Some(grouping) = self.grouping {
             tile = grouping.limited(tile, m, target);
         }
+        if let Some((weights, _)) = &self.weights {
+            tile = weights.limited(tile, m, target);
+        }
         let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
         let mut column_parts = 0;
         let rhs_packing = if rhs_is_constant {

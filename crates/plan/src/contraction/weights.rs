@@ -8,10 +8,12 @@
 use super::extents::DotShape;
 use super::operands::constant_operand;
 use super::panels::{PanelLayout, converted};
+use super::tile::{self, Tile};
 use crate::fusion::{Fusion, Position};
 use hlo::{InstructionId, NarrowWeights};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
+use target::{Architecture, Target};
 
 /// Summands of four bits that share 32 bits.
 pub const NIBBLES: i64 = 8;
@@ -99,6 +101,22 @@ impl Weights {
         };
         let is_finite = is_finite(numbers) && scales.as_ref().is_none_or(|scales| is_finite(&scales.values));
         Ok(Some((Self { stored, blocks, is_finite }, WeightArrays { operand, numbers, scales })))
+    }
+
+    /// Limits the rows and sets of a tile if there are few registers. Besides its sums, each vector
+    /// of columns takes one for what is stored, one for the widened numbers, and one each for scales
+    /// and for numbers of four bits.
+    pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
+        const MANY_REGISTERS: u32 = 32;
+        if target.vector_registers >= MANY_REGISTERS {
+            return tile;
+        }
+        let is_x86 = target.triple.architecture == Architecture::X86_64;
+        let others = if target.has_fma && is_x86 { 3 } else { 5 };
+        let of_vector = 2 + u32::from(self.blocks.is_some()) + u32::from(self.are_nibbles());
+        let spare = target.vector_registers.saturating_sub(others + of_vector * tile.vectors);
+        let tile = tile::with_rows(tile, m, (spare / tile.vectors.max(1)).clamp(1, 8));
+        Tile { k_split: tile.k_split.min(2), ..tile }
     }
 
     /// True if eight summands share 32 bits.

@@ -35,8 +35,10 @@ pub(super) fn tile(
     let (_, within) = cx.div_rem(place.column, panels.width)?;
     let within = cx.scalar_value(&within)?;
     let is_single = plan.dot.shape.m == 1;
+    let has_few_registers = cx.target().vector_registers < 32;
     let sets = i64::from(plan.tiled.tile.k_split);
-    let tile = WeightTile { weights, panels, product, place, lhs, rhs, within, is_single, sets };
+    let tile =
+        WeightTile { weights, panels, product, place, lhs, rhs, within, is_single, sets, has_few_registers };
     let k = plan.dot.shape.k;
     let block = weights.blocks.map_or(plan.tiled.sum_block, |blocks| blocks.summands);
     let whole = k / block;
@@ -66,6 +68,8 @@ struct WeightTile<'p> {
     within: ValueId,
     /// True if the product has one row.
     is_single: bool,
+    /// True if constants for each number of a word do not fit registers.
+    has_few_registers: bool,
     /// Sets of sums for each block. Each takes every `sets`-th summand.
     sets: i64,
 }
@@ -238,8 +242,12 @@ impl WeightTile<'_> {
         const MANTISSA_BITS: i64 = 23;
         const BIAS: i64 = 127;
         let bits = b.ty(word);
-        // The upper ones of the eight are moved out of the place of the exponent.
-        let (word, first) = if number < 5 {
+        // The upper ones of the eight are moved out of the place of the exponent. With few registers
+        // all are, so that they share their constants.
+        let (word, first) = if self.has_few_registers && number > 0 {
+            let shift = b.integer(bits, 4 * number);
+            (b.binary(BinaryOp::ShiftRightLogical, word, shift), 0)
+        } else if number < 5 {
             (word, 4 * number)
         } else {
             let shift = b.integer(bits, 12);
