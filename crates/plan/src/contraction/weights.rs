@@ -104,8 +104,8 @@ impl Weights {
     }
 
     /// Limits the rows and sets of a tile if there are few registers. Besides its sums, each vector
-    /// of columns takes one for what is stored, one for the widened numbers, and one each for scales
-    /// and for numbers of four bits.
+    /// of columns takes one for what is stored, one for the widened numbers, and one each for
+    /// scales and for numbers of four bits.
     pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
         const MANY_REGISTERS: u32 = 32;
         if target.vector_registers >= MANY_REGISTERS {

@@ -242,8 +242,8 @@ impl WeightTile<'_> {
         const MANTISSA_BITS: i64 = 23;
         const BIAS: i64 = 127;
         let bits = b.ty(word);
-        // The upper ones of the eight are moved out of the place of the exponent. With few registers
-        // all are, so that they share their constants.
+        // The upper ones of the eight are moved out of the place of the exponent. If there are few
+        // registers, all are, so that they share their constants.
         let (word, first) = if self.has_few_registers && number > 0 {
             let shift = b.integer(bits, 4 * number);
             (b.binary(BinaryOp::ShiftRightLogical, word, shift), 0)
