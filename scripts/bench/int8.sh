@@ -3,7 +3,7 @@
 # OpenVINO. `make bench-int8` runs it.
 #   scripts/bench/int8.sh OUT [NAME...]
 # Writes OUT/int8.json and prints a table. To publish a run, copy the file to docs/ and the table to
-# docs/precision.md. Models, environments, and quantized files are made once, in
+# docs/benchmarks.md. Models, environments, and quantized files are made once, in
 # ~/.cache/tfcompile-models. TFCOMPILE selects another tool, THREADS and ROUNDS the measurement.
 set -eu
 
