@@ -242,8 +242,8 @@ mod tests {
         }
     }
 
-    /// 1000 values from 0 to 999, and one of a million. The 99th percentile lies between the 991st
-    /// and the 992nd value, in the first of 2,048 bins.
+    /// 1000 values from 0 to 999, and one of 2047, in 2,048 bins: one bin for each value. The 99th
+    /// percentile is the 991st of 1001 values, and the first one the 11th.
     #[test]
     fn a_percentile_drops_outliers() {
         let mut values: Vec<f32> = (0..1000).map(|v| v as f32).collect();

@@ -17,6 +17,7 @@ mod arguments;
 mod autotune;
 mod bench;
 mod device_profile;
+mod difference;
 mod fill;
 mod hlo_profile;
 mod kernels;

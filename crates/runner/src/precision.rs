@@ -1,6 +1,7 @@
 //! Reports how far a reduced precision moves results: from `f32` and from `f64`, both computed by
 //! the evaluator.
 
+use crate::difference::Difference;
 use hlo::{Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::fmt;
@@ -42,32 +43,17 @@ pub struct PrecisionReport {
     pub results: Vec<Movement>,
 }
 
-/// Sums of squares and largest numbers so far.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    largest: f64,
-    magnitude: f64,
-    differences: f64,
-    references: f64,
-}
-
-impl Sums {
-    fn add(&mut self, have: &Literal, want: &Literal) {
-        for (have, want) in have.scalars().zip(want.scalars()) {
-            let (Some(have), Some(want)) = (have.as_f64(), want.as_f64()) else { continue };
-            // Equal infinities have no difference.
-            let difference = if have == want { 0.0 } else { (have - want).abs() };
-            self.largest = if difference.is_nan() { f64::NAN } else { self.largest.max(difference) };
-            self.magnitude = self.magnitude.max(want.abs());
-            self.differences += difference * difference;
-            self.references += want * want;
+fn include(sums: &mut Difference, have: &Literal, want: &Literal) {
+    for (have, want) in have.scalars().zip(want.scalars()) {
+        if let (Some(have), Some(want)) = (have.as_f64(), want.as_f64()) {
+            sums.include(have, want);
         }
     }
+}
 
-    fn distance(self) -> Distance {
-        let relative =
-            if self.differences == 0.0 { 0.0 } else { (self.differences / self.references).sqrt() };
-        Distance { largest: self.largest, relative, magnitude: self.magnitude }
+impl From<Difference> for Distance {
+    fn from(sums: Difference) -> Self {
+        Self { largest: sums.largest, relative: sums.relative(), magnitude: sums.magnitude }
     }
 }
 
@@ -81,7 +67,7 @@ pub fn measure_precision(
     run: &mut dyn FnMut(&[Literal]) -> Result<Vec<Literal>>,
 ) -> Result<PrecisionReport> {
     let wide = widened(module);
-    let mut sums = vec![[Sums::default(); 3]; names.len()];
+    let mut sums = vec![[Difference::default(); 3]; names.len()];
     let mut is_float = vec![false; names.len()];
     for arguments in inputs {
         let have = run(arguments)?;
@@ -98,19 +84,19 @@ pub fn measure_precision(
         };
         for (k, sums) in sums.iter_mut().enumerate() {
             is_float[k] = single[k].array_shape().element_type.is_floating_point();
-            sums[0].add(&have[k], &single[k]);
+            include(&mut sums[0], &have[k], &single[k]);
             if let Some(double) = &double {
-                sums[1].add(&have[k], &double[k]);
-                sums[2].add(&single[k], &double[k]);
+                include(&mut sums[1], &have[k], &double[k]);
+                include(&mut sums[2], &single[k], &double[k]);
             }
         }
     }
     let results = names.iter().zip(sums).zip(is_float).filter(|(_, is_float)| *is_float);
-    let movement = |((name, sums), _): ((&String, [Sums; 3]), bool)| Movement {
+    let movement = |((name, sums), _): ((&String, [Difference; 3]), bool)| Movement {
         name: name.clone(),
-        from_f32: sums[0].distance(),
-        from_f64: wide.as_ref().map(|_| sums[1].distance()),
-        of_f32: wide.as_ref().map(|_| sums[2].distance()),
+        from_f32: sums[0].into(),
+        from_f64: wide.as_ref().map(|_| sums[1].into()),
+        of_f32: wide.as_ref().map(|_| sums[2].into()),
     };
     Ok(PrecisionReport { precision, inputs: inputs.len(), results: results.map(movement).collect() })
 }

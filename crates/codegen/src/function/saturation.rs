@@ -1,7 +1,7 @@
 //! Conversion of vectors of floats to integers, with the limits of the type for numbers beyond them
 //! and 0 for NaN.
 //!
-//! LLVM 22 takes such a conversion apart into scalars on x86, where one lane after another is
+//! On x86, LLVM 22 splits such a conversion into scalar ones: one lane after another is
 //! extracted, converted, and inserted. There, this file emits it as arithmetic on whole vectors.
 
 use inkwell::FloatPredicate;

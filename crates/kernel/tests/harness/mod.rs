@@ -231,6 +231,8 @@ pub enum Tolerance {
     Exact,
     /// Error relative to the larger magnitude, or absolute for magnitudes below 1.
     Relative(f64),
+    /// Absolute error.
+    Absolute(f64),
 }
 
 /// Describes the first difference of two literals.
@@ -241,6 +243,7 @@ pub fn difference(have: &Literal, want: &Literal, tolerance: Tolerance) -> Optio
         }
         match tolerance {
             Tolerance::Exact => false,
+            Tolerance::Absolute(limit) => (x - y).abs() <= limit,
             Tolerance::Relative(limit) => (x - y).abs() <= limit * x.abs().max(y.abs()).max(size).max(1.0),
         }
     };

@@ -87,7 +87,7 @@ fn check(form: &Form, extents: [i64; 3]) {
         let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
         for order in [None, Some(2)] {
             let have = loaded.run(&arguments, order.unwrap_or(1), None).expect("it runs");
-            let tolerance = if is_exact { Tolerance::Exact } else { Tolerance::Relative(2e-6 * largest) };
+            let tolerance = if is_exact { Tolerance::Exact } else { Tolerance::Absolute(2e-6 * largest) };
             let apart = difference(&have[0], &want, tolerance);
             assert_eq!(apart, None, "for '{}', {extents:?}: {text}", target.cpu);
         }

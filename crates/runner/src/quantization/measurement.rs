@@ -1,6 +1,7 @@
 //! Runs of a program on examples of its inputs, and the errors of its results.
 
 use crate::Inputs;
+use crate::difference::Difference;
 use compiler::Executable;
 use hlo::Interface;
 use shape::{Literal, PrimitiveType, Quantization};
@@ -53,41 +54,11 @@ fn numbers(result: &Literal, quantization: Option<Quantization>) -> Option<Vec<f
     Some(result.to_i64s()?.into_iter().map(number).collect())
 }
 
-/// Difference of a result from its reference over all samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Difference {
-    /// Sum of the squared differences.
-    squared_difference: f64,
-    /// Sum of the squared reference.
-    squared_reference: f64,
-    /// Largest absolute difference.
-    pub(super) largest: f64,
-}
-
-impl Difference {
-    fn include(&mut self, actual: &[f64], reference: &[f64]) {
-        for (actual, reference) in actual.iter().zip(reference) {
-            let difference = actual - reference;
-            self.squared_difference += difference * difference;
-            self.squared_reference += reference * reference;
-            self.largest = self.largest.max(difference.abs());
-        }
-    }
-
-    /// Root of the mean squared difference over that of the mean squared reference.
-    pub(super) fn relative(&self) -> f64 {
-        if self.squared_difference == 0.0 {
-            return 0.0;
-        }
-        (self.squared_difference / self.squared_reference).sqrt()
-    }
-}
-
 /// Relative difference of two arrays.
 pub(super) fn relative_difference(actual: &[f32], reference: &[f32]) -> f64 {
-    let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
     let mut difference = Difference::default();
-    difference.include(&wide(actual), &wide(reference));
+    let pairs = actual.iter().zip(reference);
+    pairs.for_each(|(&actual, &reference)| difference.include(actual.into(), reference.into()));
     difference.relative()
 }
 
@@ -104,7 +75,9 @@ impl Differences {
             let (Some(actual), Some(reference)) = (actual.get(k), reference.get(k)) else { continue };
             let actual = numbers(actual, result.quantization);
             if let Some((actual, reference)) = actual.zip(numbers(reference, None)) {
-                self.0[k].get_or_insert_default().include(&actual, &reference);
+                let difference = self.0[k].get_or_insert_default();
+                let pairs = actual.into_iter().zip(reference);
+                pairs.for_each(|(actual, reference)| difference.include(actual, reference));
             }
         }
     }

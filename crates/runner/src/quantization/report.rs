@@ -1,9 +1,10 @@
 //! The report of a quantization, as text and as data.
 
 use super::calibration::Calibration;
-use super::measurement::{Difference, relative_difference};
+use super::measurement::relative_difference;
 use super::selection::Selection;
 use super::{QuantizationOptions, Scheme};
+use crate::difference::Difference;
 use hlo::{Interface, Module, Op};
 use quantize::{Layer, LayerForm, Method, Points, Unsuitable, Weights};
 use serde_json::{Value, json};

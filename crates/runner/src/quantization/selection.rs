@@ -5,6 +5,7 @@ use super::calibration::Calibration;
 use super::measurement::{self, Differences};
 use super::{CompileModule, QuantizationOptions, Scheme};
 use crate::Inputs;
+use crate::difference::Difference;
 use hlo::{Interface, Module, Op, Program};
 use quantize::{Layer, LayerForm, Method, Points, Weights, correction, weights, with_switches};
 use shape::{Literal, PrimitiveType};
@@ -24,7 +25,7 @@ pub(super) struct Selection {
     /// For each layer, the error of the results if it alone is quantized.
     pub(super) alone: Vec<Option<f64>>,
     /// The error of each result.
-    pub(super) results: Vec<Option<measurement::Difference>>,
+    pub(super) results: Vec<Option<Difference>>,
 }
 
 /// The new form of each layer, and the reasons why some stay as they are.
