@@ -11,7 +11,7 @@ use support::Result;
 /// Number of values of a byte.
 const VALUES: i64 = 256;
 
-/// Adds a function from one type of 8 bits to another, for maps. Element `k` of the table is the
+/// Adds a function from `s8` or `u8` to either of them, for maps. Element `k` of the table is the
 /// result for the byte with the bits of `k`.
 pub fn add_byte_table(module: &mut Module, from: PrimitiveType, table: Literal) -> Result<ComputationId> {
     let mut b = ComputationBuilder::new("lookup");
@@ -41,11 +41,12 @@ pub fn byte_table(computation: &Computation) -> Option<&Literal> {
         _ => number,
     };
     let bits = |id| computation[id].shape().as_array().map(|shape| (shape.element_type, shape.rank()));
+    let is_byte_type = |element_type| matches!(element_type, PrimitiveType::S8 | PrimitiveType::U8);
     let is_byte = bits(number) == Some((PrimitiveType::U8, 0))
-        && bits(x).is_some_and(|(element_type, _)| element_type.bit_width() == 8);
+        && bits(x).is_some_and(|(element_type, _)| is_byte_type(element_type));
     let Op::Constant { literal } = computation[table].op() else { return None };
     let ArrayShape { element_type, .. } = literal.array_shape();
-    let is_table = literal.array_shape().sizes() == [VALUES] && element_type.bit_width() == 8;
+    let is_table = literal.array_shape().sizes() == [VALUES] && is_byte_type(*element_type);
     let is_parameter = matches!(computation[x].op(), Op::Parameter { number: 0 });
     (is_byte && is_table && is_parameter).then_some(literal)
 }

@@ -8,7 +8,7 @@ use crate::ids::InstructionId;
 use crate::opcode::Op;
 use shape::{ArrayShape, PrimitiveType};
 
-/// Minimum summands that share a scale. Scales of fewer take as long as the products.
+/// Minimum summands that share a scale. With fewer, scaling takes as long as multiplying.
 const MIN_BLOCK: i64 = 8;
 
 /// The right operand of a dot, computed from narrow numbers:
@@ -36,8 +36,8 @@ pub struct Scales {
 }
 
 impl NarrowWeights {
-    /// Returns the weights of a dot if its right operand has this form. The result of the
-    /// instructions is exact before the scale is applied.
+    /// Returns the weights of a dot with sums in `f32` if its right operand has this form. The result
+    /// of the instructions is exact before the scale is applied.
     pub fn of(computation: &Computation, dot: InstructionId) -> Option<Self> {
         let Op::Dot { dot_dimension_numbers: numbers } = computation[dot].op() else { return None };
         let array = |id: InstructionId| computation[id].shape().as_array();
@@ -63,11 +63,10 @@ impl NarrowWeights {
         members.push(id);
         let stored = computation[id].operands()[0];
         let from = array(stored)?.element_type;
-        (is_exact(from, whole.element_type, scales.is_some()) && operand.is_static()).then_some(Self {
-            stored,
-            scales,
-            members,
-        })
+        let result = array(dot)?.element_type;
+        let has_f32_sums = matches!(result, PrimitiveType::F32 | PrimitiveType::F16 | PrimitiveType::Bf16);
+        (has_f32_sums && is_exact(from, whole.element_type, scales.is_some()) && operand.is_static())
+            .then_some(Self { stored, scales, members })
     }
 }
 

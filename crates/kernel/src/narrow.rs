@@ -309,7 +309,8 @@ pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId
     }
 }
 
-/// Returns the bits of a number of a narrower type, in integers of its size.
+/// Returns the bits of a value that is rounded to a narrower type already (see [`round`]), in
+/// integers of its size.
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     if let Some(bits) = b.f16_bits(value).filter(|_| element_type == PrimitiveType::F16) {
         return bits;
@@ -347,7 +348,8 @@ fn format_of(element_type: PrimitiveType) -> FloatFormat {
     element_type.float_format().expect("expected a floating-point type")
 }
 
-/// Returns the bits of a `bf16`, in the low bits of `I32` lanes.
+/// Returns the bits of a `bf16`, in the low bits of `I32` lanes. The value is a `bf16` already: the
+/// lower half of its bits is dropped.
 fn bf16_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);

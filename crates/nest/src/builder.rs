@@ -243,7 +243,7 @@ impl FunctionBuilder {
         self.value(self.ty(c), Expression::GroupMultiplyAdd { kind, a, b, c })
     }
 
-    /// The bytes of a table whose numbers are the bits of `index`.
+    /// The entries of a table of 256 bytes at the unsigned indices `index`.
     pub fn byte_lookup(&mut self, table: Vec<u8>, index: ValueId) -> ValueId {
         self.value(self.ty(index), Expression::ByteLookup { table, index })
     }

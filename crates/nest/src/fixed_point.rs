@@ -79,3 +79,31 @@ impl Products {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, ScalarType, Type, ValueId};
+
+    /// The lower half of `(x * y + half) >> distance` as the builder writes it.
+    fn lower_half(half: i64, distance: i64) -> String {
+        let mut b = FunctionBuilder::new("f", Linkage::Internal);
+        let vector = Type::vector(ScalarType::I32, 4);
+        let factors = ["x", "y"].map(|name| b.parameter(name, vector, PointerFacts::default()));
+        let [x, y] = factors.map(|value: ValueId| b.convert(ConvertOp::SignExtend, value, ScalarType::I64));
+        let product = b.mul(x, y);
+        let sum = b.add_constant(product, half);
+        let bits = b.integer(b.ty(sum), distance);
+        let quotient = b.binary(BinaryOp::ShiftRightArithmetic, sum, bits);
+        let _ = b.convert(ConvertOp::Truncate, quotient, ScalarType::I32);
+        format!("{:?}", b.finish())
+    }
+
+    #[test]
+    fn only_rounded_products_of_fixed_point_numbers_are_recognized() {
+        let is_recognized = |half, distance| lower_half(half, distance).contains("MultiplyFixed");
+        assert!(is_recognized(1 << 30, 31));
+        for (half, distance) in [(1 << 29, 31), (1 << 30, 30), (1 << 30, 33)] {
+            assert!(!is_recognized(half, distance), "{half} {distance}");
+        }
+    }
+}

@@ -18,7 +18,7 @@ const QUARTER: usize = 64;
 const ROW: usize = 16;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Emits the bytes of a table whose numbers are the bits of `index`.
+    /// Emits the entries of a table of 256 bytes at the unsigned indices `index`.
     pub(crate) fn byte_lookup(&self, table: &[u8], index: ValueId) -> Result<BasicValueEnum<'c>> {
         let target = self.module.target;
         let lanes = self.source.values[index].lanes;

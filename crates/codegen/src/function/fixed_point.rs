@@ -34,7 +34,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         self.builder.build_cast(InstructionOpcode::Trunc, quotient, narrow, "").built()
     }
 
-    /// Multiplies even and odd lanes separately, as x86 does. The lanes do not move: the upper halves of
+    /// Multiplies even and odd lanes separately, as x86 does. No lane moves: the upper halves of
     /// the 64-bit lanes are the odd ones.
     fn multiply_in_halves(
         &self,

@@ -2,8 +2,9 @@
 //! multiplies and adds at once.
 //!
 //! A group has 32 bits and takes the place of one summand: neighboring elements of the left operand
-//! meet as many per column of a packed right operand. Panels of bytes begin with the sums of their
-//! columns, which correct the result if the instruction takes left bytes of the other kind.
+//! are multiplied by as many elements in each column of a packed right operand. Panels of bytes
+//! begin with the sums of their columns, which correct the result if the instruction takes left
+//! bytes of the other kind.
 
 use super::panels::PanelLayout;
 use super::tile::{self, Tile};

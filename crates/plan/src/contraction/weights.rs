@@ -6,7 +6,7 @@
 //! summands have scales, each block of a panel ends with the scales of its columns.
 
 use super::extents::DotShape;
-use super::operands::constant_operand;
+use super::operands::{constant_operand, is_read_once};
 use super::panels::{PanelLayout, converted};
 use super::tile::{self, Tile};
 use crate::fusion::{Fusion, Position};
@@ -73,10 +73,12 @@ impl Weights {
         let form = NarrowWeights::of(fusion.body, dot);
         let form = form.ok_or_else(|| Error::internal("operand of a dot is not in memory"))?;
         let constant = |id: InstructionId| match fusion.position(id) {
-            Position::Operand(number) => constant_operand(fusion, number).map(|literal| (number, literal)),
-            Position::Inside => None,
+            Position::Operand(number) if is_read_once(fusion, number) => {
+                constant_operand(fusion, number).map(|literal| (number, literal))
+            }
+            _ => None,
         };
-        let missing = || Error::internal("weights of a dot are not constants");
+        let missing = || Error::internal("weights of a dot are not constants that only it reads");
         let (operand, numbers) = constant(form.stored).ok_or_else(missing)?;
         let mut scales = None;
         let mut blocks = None;

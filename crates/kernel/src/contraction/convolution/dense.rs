@@ -308,7 +308,7 @@ impl Reduction<'_> {
         })
     }
 
-    /// Adds what corrects flipped bytes to a row of sums: for each tap of the pixels, the sums of
+    /// Adds the corrections for flipped bytes to a row of sums: for each tap of the pixels, the sums of
     /// its columns, which begin at `header`.
     fn corrections(
         &self,

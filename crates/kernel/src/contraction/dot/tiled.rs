@@ -323,7 +323,7 @@ struct Inputs<'p> {
 }
 
 impl Inputs<'_> {
-    /// Returns the sums before the first summand: zeros, or what corrects flipped bytes.
+    /// Returns the initial sums: the corrections for flipped bytes, or zeros.
     fn first(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
         let (Some(grouping), Some(panels)) =
             (self.grouping.filter(|grouping| grouping.is_flipped()), self.product.panels)

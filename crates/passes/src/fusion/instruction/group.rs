@@ -263,6 +263,20 @@ impl<'c> Groups<'c> {
 
     /// A group with copies of the cheap groups that it reads.
     fn body(&self, root: InstructionId) -> Body {
+        let body = self.body_with(root, true);
+        // Packed weights and scales are no arrays that anything else in the kernel could read.
+        let readers = |id: InstructionId| {
+            body.members.iter().filter(|&&member| self.computation[member].operands().contains(&id)).count()
+        };
+        let are_shared = |weights: NarrowWeights| {
+            readers(weights.stored) > 1 || weights.scales.is_some_and(|scales| readers(scales.values) > 1)
+        };
+        let weights = body.members.iter().filter_map(|&member| self.narrow_weights(member));
+        if weights.into_iter().any(are_shared) { self.body_with(root, false) } else { body }
+    }
+
+    /// The same, with the weights of dots widened in the kernel or read from memory.
+    fn body_with(&self, root: InstructionId, widens_weights: bool) -> Body {
         let group = &self.groups[&root];
         let mut body = Body { members: group.members.clone(), operands: Vec::new() };
         // A contraction reads its operands many times, so they are in memory even if they are
@@ -271,7 +285,7 @@ impl<'c> Groups<'c> {
         let mut in_memory: BTreeSet<InstructionId> =
             contractions.clone().flat_map(|&m| self.computation[m].operands()).copied().collect();
         for &contraction in contractions {
-            let Some(weights) = self.narrow_weights(contraction) else { continue };
+            let Some(weights) = self.narrow_weights(contraction).filter(|_| widens_weights) else { continue };
             in_memory.remove(&self.computation[contraction].operands()[1]);
             in_memory.extend([weights.stored]);
             in_memory.extend(weights.scales.map(|scales| scales.values));

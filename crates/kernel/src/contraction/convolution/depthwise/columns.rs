@@ -15,7 +15,7 @@ use support::Result;
 type Uses = Vec<(usize, usize)>;
 
 impl Nest<'_> {
-    /// Returns the sums before the first product: what corrects flipped bytes. `kernel` is the
+    /// Returns the initial sums: the corrections for flipped bytes, or zeros. `kernel` is the
     /// address of the tile's features in the panel's header.
     pub(super) fn corrections(
         &self,
