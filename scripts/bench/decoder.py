@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures a decoder of 1.1 billion parameters next to llama.cpp, and the bandwidth of memory.
 
-    decoder.py TOOL DIR PYTHON [--rounds N] [--threads 1,2]
+    decoder.py TOOL DIR PYTHON [--rounds N] [--threads 1,2] [--prompt N] [--count N]
 
-DIR receives the models (6 GB). PYTHON has llama-cpp-python, gguf, and numpy, for llama.py. All programs run in turns, and each
-figure is the best of all rounds, because other work on the machine only slows them down.
+DIR receives the models (6 GB). PYTHON has llama-cpp-python, gguf, and numpy, for llama.py. All programs read a prompt
+and generate words in turns. Each figure is the best of all rounds, because other work on the machine only slows them
+down.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DECODER = ROOT / "examples/decoder"
-PROMPT, COUNT = 128, 24
 
 
 def output(*command):
@@ -47,6 +47,8 @@ def main():
     parser.add_argument("python", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--prompt", type=int, default=128, help="words of the prompt")
+    parser.add_argument("--count", type=int, default=24, help="words to generate")
     arguments = parser.parse_args()
     directory = arguments.directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
@@ -58,16 +60,16 @@ def main():
         best[key] = [max(pair) for pair in zip(best.get(key, figures), figures)]
 
     rates = re.compile(r"read ([\d.]+) words/s, generated ([\d.]+) words/s")
-    words = range(3, 3 + PROMPT)
+    words = range(3, 3 + arguments.prompt)
     for _ in range(arguments.rounds):
         for count in threads:
             keep(("bandwidth", count), [float(output(directory / "bandwidth", count))])
             for kind, peer in (("int8", "q8"), ("int4", "q4")):
                 place = directory / kind
-                ours = output(place / "main", place / "decoder.constants", COUNT, "--threads", count, *words)
+                ours = output(place / "main", place / "decoder.constants", arguments.count, "--threads", count, *words)
                 keep((kind, count), [float(x) for x in rates.search(ours).groups()])
                 theirs = [arguments.python.absolute(), ROOT / "scripts/bench/llama.py", "run", directory / f"{peer}.gguf"]
-                theirs = output(*theirs, count, PROMPT, COUNT)
+                theirs = output(*theirs, count, arguments.prompt, arguments.count)
                 keep((peer, count), [float(x) for x in rates.search(theirs).groups()])
     print("| weights | threads | words/s | share of bandwidth | llama.cpp | ratio | prefill | llama.cpp |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")

@@ -14,7 +14,6 @@ import argparse
 import datetime
 import json
 import math
-import os
 import pathlib
 import signal
 import statistics
@@ -131,7 +130,8 @@ def measure(options, name, folder):
 
 
 def ratios(times):
-    """The times, the fastest peer, and its time divided by ours."""
+    """The times of the programs that ran, the fastest peer, and its time divided by ours."""
+    times = {name: time for name, time in times.items() if math.isfinite(time)}
     fastest = min((name for name in times if name != "ours"), key=times.get)
     return {"ns": {name: round(time) for name, time in times.items()}, "fastest": PEERS[fastest],
             "ratio": round(times[fastest] / times["ours"], 3)}
@@ -143,7 +143,7 @@ def geometric_mean(numbers):
 
 def table(rows, threads):
     """The lines of a table in Markdown."""
-    yield "| model | " + " | ".join(f"fastest, {n} thread{'s' * (n > 1)}" for n in threads) + " | object, kB | more than `.tflite`, kB |"
+    yield "| model | " + " | ".join(f"fastest, {n} thread{'s' * (n > 1)}" for n in threads) + " | object, kB | object minus `.tflite`, kB |"
     yield "|---|" + "---:|" * (len(threads) + 2)
     for row in rows:
         cells = [f"{row[str(n)]['ratio']:.2f} {row[str(n)]['fastest']}" for n in threads]

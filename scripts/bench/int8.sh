@@ -33,9 +33,11 @@ for name in "${names[@]}"; do
   if [ ! -f "$cache/int8/$name.int8.onnx" ]; then
     scratch=$(mktemp -d)
     # Without a model for ONNX, a row has LiteRT only.
-    if "$to_onnx" -m tf2onnx.convert --saved-model "$saved" --signature_def serving_default --opset 17 \
-      --output "$scratch/float.onnx" >/dev/null 2>&1; then
-      "$onnx" "$here/int8_onnx.py" "$scratch/float.onnx" "$cache/int8/$name.int8.onnx"
+    if ! { "$to_onnx" -m tf2onnx.convert --saved-model "$saved" --signature_def serving_default --opset 17 \
+      --output "$scratch/float.onnx" >/dev/null 2>&1 &&
+      "$onnx" "$here/int8_onnx.py" "$scratch/float.onnx" "$scratch/int8.onnx" &&
+      mv "$scratch/int8.onnx" "$cache/int8/$name.int8.onnx"; }; then
+      echo "int8: $name has no model for ONNX" >&2
     fi
     rm -rf "$scratch"
   fi

@@ -36,8 +36,8 @@ pub struct Scales {
 }
 
 impl NarrowWeights {
-    /// Returns the weights of a dot with sums in `f32` if its right operand has this form. The result
-    /// of the instructions is exact before the scale is applied.
+    /// Returns the weights of a dot with sums in `f32` if its right operand has this form. The
+    /// result of the instructions is exact before the scale is applied.
     pub fn of(computation: &Computation, dot: InstructionId) -> Option<Self> {
         let Op::Dot { dot_dimension_numbers: numbers } = computation[dot].op() else { return None };
         let array = |id: InstructionId| computation[id].shape().as_array();

@@ -44,7 +44,8 @@ pub(crate) struct QuantizationArgs {
     /// Method of choosing the ranges of values between layers
     #[arg(long, value_enum, value_name = "METHOD", default_value = "mse")]
     method: MethodName,
-    /// Percentage of values on each side that --method=percentile covers
+    /// Percentage of values up to the upper end of the range, and from its lower end on, for
+    /// --method=percentile
     #[arg(long, value_name = "PERCENT", default_value_t = 99.99)]
     percentile: f64,
     /// Keep layers in float32, those with the largest errors first, until the relative error of

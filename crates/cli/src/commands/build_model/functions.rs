@@ -31,7 +31,8 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     for signature in signatures {
         let mut model = arguments.model.clone();
         model.choice.signature = Some(signature.clone());
-        let input = read(&model, &xla.disabled_passes, &mut progress, &mut dumper)?.input;
+        let read = read(&model, &xla.disabled_passes, &mut progress, &mut dumper);
+        let input = read.map_err(|e| e.context(format!("function '{signature}'")))?.input;
         let suffix = class_of(signature);
         let suffix = suffix.strip_suffix("Model").unwrap_or(&suffix);
         let entry_point = format!("{name}_{signature}");

@@ -308,8 +308,8 @@ impl Reduction<'_> {
         })
     }
 
-    /// Adds the corrections for flipped bytes to a row of sums: for each tap of the pixels, the sums of
-    /// its columns, which begin at `header`.
+    /// Adds the corrections for flipped bytes to a row of sums: for each tap of the pixels, the
+    /// sums of its columns, which begin at `header`.
     fn corrections(
         &self,
         cx: &mut KernelContext<'_>,
