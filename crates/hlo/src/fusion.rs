@@ -13,6 +13,9 @@ use crate::opcode::{Op, Traits};
 /// their elements.
 pub const CACHE_LINE: i64 = 64;
 
+/// Minimum number of columns of a contraction that is computed in tiles of narrow numbers.
+pub const MIN_TILE_COLUMNS: i64 = 4;
+
 impl FusionKind {
     /// Returns the kind of the fusion that has this body.
     pub fn of_body(body: &Computation) -> Self {

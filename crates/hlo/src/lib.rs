@@ -65,7 +65,7 @@ pub use builder::ComputationBuilder;
 pub use byte_table::{add_byte_table, byte_table};
 pub use computation::Computation;
 pub use convolution::ConvolutionForm;
-pub use fusion::{CACHE_LINE, constant_starts, cut_dimension, is_associative};
+pub use fusion::{CACHE_LINE, MIN_TILE_COLUMNS, constant_starts, cut_dimension, is_associative};
 pub use ids::{ComputationId, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};

@@ -141,18 +141,15 @@ impl Dequantize {
     pub fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
         let expressed = computation[id].shape().as_array()?.element_type;
         let (centered, scale) = match computation[id].op() {
-            Op::Multiply {} => beside_constant(computation, id)?,
+            Op::Multiply {} => ChannelConstant::beside(computation, id)?,
             _ => (id, ChannelConstant::of_all(1.0)),
         };
         let (converted, zero_point) = match computation[centered].op() {
             Op::Add {} => {
-                let (x, offset) = beside_constant(computation, centered)?;
+                let (x, offset) = ChannelConstant::beside(computation, centered)?;
                 (x, offset.map(|value| 0.0 - value))
             }
-            Op::Subtract {} => {
-                let &[x, offset] = computation[centered].operands() else { return None };
-                (x, ChannelConstant::of(computation, offset)?)
-            }
+            Op::Subtract {} => ChannelConstant::beside(computation, centered)?,
             _ => (centered, ChannelConstant::of_all(0.0)),
         };
         let Op::Convert {} = computation[converted].op() else { return None };
@@ -189,15 +186,16 @@ impl Quantize {
         let storage = computation[id].shape().as_array()?.element_type;
         let clamped = computation[id].operands()[0];
         let expressed = computation[clamped].shape().as_array()?.element_type;
-        if !storage.is_integer() || !expressed.is_floating_point() {
+        // Limits and integers are numbers of `i64`, and of `f64` on the way.
+        if !storage.is_integer() || storage.bit_width() > 32 || !expressed.is_floating_point() {
             return None;
         }
         let (steps, range) = unclamped(computation, clamped, integer_range(storage))?;
         let (rounded, zero_point) = match computation[steps].op() {
-            Op::Add {} => beside_constant(computation, steps)?,
+            Op::Add {} => ChannelConstant::beside(computation, steps)?,
             Op::Subtract {} => {
-                let &[x, offset] = computation[steps].operands() else { return None };
-                (x, ChannelConstant::of(computation, offset)?.map(|value| 0.0 - value))
+                let (x, offset) = ChannelConstant::beside(computation, steps)?;
+                (x, offset.map(|value| 0.0 - value))
             }
             _ => (steps, ChannelConstant::of_all(0.0)),
         };
@@ -205,12 +203,12 @@ impl Quantize {
         let scaled = computation[rounded].operands()[0];
         let (real, scale, factor) = match computation[scaled].op() {
             Op::Multiply {} => {
-                let (x, factor) = beside_constant(computation, scaled)?;
+                let (x, factor) = ChannelConstant::beside(computation, scaled)?;
                 (x, factor.map(|value| nearest(expressed, 1.0 / value)), Some(factor))
             }
             Op::Divide {} => {
-                let &[x, scale] = computation[scaled].operands() else { return None };
-                (x, ChannelConstant::of(computation, scale)?, None)
+                let (x, scale) = ChannelConstant::beside(computation, scaled)?;
+                (x, scale, None)
             }
             _ => (scaled, ChannelConstant::of_all(1.0), None),
         };
@@ -228,36 +226,35 @@ fn unclamped(
     mut id: InstructionId,
     mut range: [i64; 2],
 ) -> Option<(InstructionId, [i64; 2])> {
-    loop {
-        let operands = computation[id].operands();
-        let (inner, least, most) = match computation[id].op() {
-            Op::Clamp {} => {
-                let end = |k: usize| ChannelConstant::of(computation, operands[k])?.only();
-                (operands[1], end(0)?, end(2)?)
-            }
-            Op::Maximum {} => {
-                let (x, least) = beside_constant(computation, id)?;
-                (x, least.only()?, f64::INFINITY)
-            }
-            Op::Minimum {} => {
-                let (x, most) = beside_constant(computation, id)?;
-                (x, f64::NEG_INFINITY, most.only()?)
-            }
-            _ => break,
-        };
-        range = [range[0].max(least.ceil() as i64), range[1].min(most.floor() as i64)];
+    while let Op::Clamp {} | Op::Maximum {} | Op::Minimum {} = computation[id].op() {
+        let (inner, [least, most]) = limits(computation, id)?;
+        // The conversion truncates limits as it truncates numbers.
+        range = [range[0].max(least.trunc() as i64), range[1].min(most.trunc() as i64)];
         id = inner;
     }
     (range[0] < range[1]).then_some((id, range))
 }
 
-/// Returns the operand of a commutative instruction that is not a constant, and the one that is.
-fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
-    let &[a, b] = computation[id].operands() else { return None };
-    match ChannelConstant::of(computation, b) {
-        Some(constant) => Some((a, constant)),
-        None => Some((b, ChannelConstant::of(computation, a)?)),
-    }
+/// Returns the operand of a clamp, or of a maximum or minimum with a constant, and the limits, which
+/// are numbers.
+pub fn limits(computation: &Computation, id: InstructionId) -> Option<(InstructionId, [f64; 2])> {
+    let (x, limits) = match computation[id].op() {
+        Op::Clamp {} => {
+            let &[least, x, most] = computation[id].operands() else { return None };
+            let number = |id| ChannelConstant::of(computation, id)?.only();
+            (x, [number(least)?, number(most)?])
+        }
+        Op::Maximum {} => {
+            let (x, least) = ChannelConstant::beside(computation, id)?;
+            (x, [least.only()?, f64::INFINITY])
+        }
+        Op::Minimum {} => {
+            let (x, most) = ChannelConstant::beside(computation, id)?;
+            (x, [f64::NEG_INFINITY, most.only()?])
+        }
+        _ => return None,
+    };
+    limits.iter().all(|limit| !limit.is_nan()).then_some((x, limits))
 }
 
 /// Returns the number of a type nearest to a number.
@@ -318,16 +315,17 @@ mod tests {
         let (built, id) = computation(F32, |x, shape, add| {
             let number = |value: f64, add: &mut Add<'_>| spread(&ChannelConstant::of_all(value), shape, add);
             let whole = || Shape::Array(shape.clone());
-            let (inverse, least) = (number(8.0, add)?, number(-3.5, add)?);
+            let (inverse, least, most) = (number(8.0, add)?, number(-3.5, add)?, number(0.5, add)?);
             let scaled = add(Op::Multiply {}, whole(), &[inverse, x])?;
             let rounded = add(Op::RoundNearestEven {}, whole(), &[scaled])?;
             let raised = add(Op::Maximum {}, whole(), &[least, rounded])?;
-            add(Op::Convert {}, shape.with_element_type(S8).into(), &[raised])
+            let cut = add(Op::Minimum {}, whole(), &[raised, most])?;
+            add(Op::Convert {}, shape.with_element_type(S8).into(), &[cut])
         });
         let view = Quantize::of(&built, id).unwrap();
         assert_eq!(
             view.quantization,
-            Quantization { range: [-3, 127], ..Quantization::of_array(S8, 0.125, 0) }
+            Quantization { range: [-3, 0], ..Quantization::of_array(S8, 0.125, 0) }
         );
     }
 

@@ -41,7 +41,6 @@ impl Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::f64::{INFINITY, NAN, NEG_INFINITY};
 
     fn of(pairs: &[(f64, f64)]) -> Difference {
         let mut difference = Difference::default();
@@ -51,17 +50,19 @@ mod tests {
 
     #[test]
     fn equal_numbers_do_not_differ_even_if_they_are_not_finite() {
-        let same = of(&[(NEG_INFINITY, NEG_INFINITY), (NAN, NAN), (2.0, 2.0)]);
+        let same = of(&[(f64::NEG_INFINITY, f64::NEG_INFINITY), (f64::NAN, f64::NAN), (2.0, 2.0)]);
         assert_eq!((same.relative(), same.largest), (0.0, 0.0));
-        let finite = of(&[(INFINITY, INFINITY), (3.5, 3.0), (4.0, 4.0)]);
+        let finite = of(&[(f64::INFINITY, f64::INFINITY), (3.5, 3.0), (4.0, 4.0)]);
         assert_eq!((finite.relative(), finite.largest), (0.1, 0.5));
     }
 
     #[test]
     fn other_numbers_that_are_not_finite_differ_infinitely() {
-        for (actual, reference) in [(NAN, 1.0), (1.0, NAN), (INFINITY, NEG_INFINITY), (INFINITY, 1.0)] {
+        for (actual, reference) in
+            [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, f64::NEG_INFINITY), (f64::INFINITY, 1.0)]
+        {
             let difference = of(&[(actual, reference), (1.0, 1.5)]);
-            assert_eq!((difference.relative(), difference.largest), (INFINITY, INFINITY));
+            assert_eq!((difference.relative(), difference.largest), (f64::INFINITY, f64::INFINITY));
         }
     }
 }

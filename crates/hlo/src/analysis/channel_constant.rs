@@ -35,6 +35,17 @@ impl ChannelConstant {
         Some(Self { dimension, values: values.filter(|v| !v.is_empty())? })
     }
 
+    /// Reads the two operands of an instruction: one that is not a constant, and one that is. The
+    /// constant of a difference or a quotient is the second one.
+    pub fn beside(computation: &Computation, id: InstructionId) -> Option<(InstructionId, Self)> {
+        let &[a, b] = computation[id].operands() else { return None };
+        match Self::of(computation, b) {
+            Some(constant) => Some((a, constant)),
+            None if matches!(computation[id].op(), Op::Subtract {} | Op::Divide {}) => None,
+            None => Some((b, Self::of(computation, a)?)),
+        }
+    }
+
     /// Returns one number for all indices.
     pub fn of_all(value: f64) -> Self {
         Self { dimension: None, values: vec![value] }

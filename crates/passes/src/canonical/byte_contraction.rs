@@ -124,12 +124,12 @@ impl Contraction {
                 let free = free_dimensions(rhs.rank(), numbers);
                 let columns: i64 = free.iter().map(|&d| rhs.size(d)).product();
                 // Only neighbors in a row are multiplied together.
-                let is_along = numbers.lhs_contracting_dims.as_slice() == [lhs.rank() - 1];
+                let is_along = matches!(numbers.lhs_contracting_dims[..], [only] if only + 1 == lhs.rank());
                 let outputs = match &free[..] {
                     &[only] if numbers.rhs_batch_dims.is_empty() => Some(only),
                     _ => None,
                 };
-                (is_along && columns >= FEW_COLUMNS).then_some(Self {
+                (is_along && columns >= hlo::MIN_TILE_COLUMNS).then_some(Self {
                     window: None,
                     outputs,
                     is_depthwise: false,
@@ -139,7 +139,7 @@ impl Contraction {
                 let is_canonical = ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical);
                 let outputs = Some(array(1).rank() - 1);
                 let kernel = array(1);
-                let is_depthwise = *feature_group_count >= FEW_COLUMNS
+                let is_depthwise = *feature_group_count >= hlo::MIN_TILE_COLUMNS
                     && kernel.rank() > 2
                     && kernel.size(kernel.rank() - 2) == 1;
                 is_canonical.then(|| Self { window: Some(window.clone()), outputs, is_depthwise })
@@ -148,9 +148,6 @@ impl Contraction {
         }
     }
 }
-
-/// Number of columns below which a dot is not computed in tiles.
-const FEW_COLUMNS: i64 = 4;
 
 /// The right operand's dimensions that are neither batch nor contracting dimensions.
 fn free_dimensions(rank: usize, numbers: &DotDimensionNumbers) -> Vec<usize> {

@@ -15,10 +15,10 @@ use support::Result;
 /// computes the table.
 pub struct ByteLookup;
 
-/// Operations that a table replaces, at least.
+/// Minimum number of operations that a table replaces.
 const FEW_OPERATIONS: usize = 4;
 
-/// Elements below which an array is not worth a table.
+/// Minimum number of elements of an array that is looked up.
 const FEW_ELEMENTS: i64 = 64;
 
 /// Number of values of a byte.
@@ -34,9 +34,17 @@ impl Pass for ByteLookup {
         let mut known = BTreeMap::new();
         for id in crate::query::executed_computations(module) {
             let sources = sources(&module[id]);
+            let order = module[id].post_order();
+            let positions: BTreeMap<_, _> = order.iter().enumerate().map(|(k, &id)| (id, k)).collect();
+            let mut dead = BTreeSet::new();
             // Readers first, so that one table replaces all of a sequence.
-            for root in module[id].post_order().into_iter().rev() {
-                let Some(function) = Function::of(&module[id], root, &sources) else { continue };
+            for &root in order.iter().rev() {
+                let users = module[id][root].users();
+                if !users.is_empty() && users.iter().all(|user| dead.contains(user)) {
+                    dead.insert(root);
+                    continue;
+                }
+                let Some(function) = Function::of(&module[id], root, &sources, &positions) else { continue };
                 let Some(table) = function.table(module, id) else { continue };
                 let from = module[id][function.x].shape().expect_array().element_type;
                 let to = table.array_shape().element_type;
@@ -47,6 +55,10 @@ impl Pass for ByteLookup {
                 };
                 known.insert(key, to_apply);
                 replace(module.computation_mut(id), root, function.x, to_apply);
+                dead.insert(root);
+            }
+            if !dead.is_empty() {
+                crate::simplify::dce::sweep(module.computation_mut(id));
                 changed = true;
             }
         }
@@ -60,7 +72,6 @@ fn replace(computation: &mut Computation, root: InstructionId, x: InstructionId,
     let dimensions = (0..shape.expect_array().rank()).collect();
     let map = computation.add("", Op::Map { dimensions, to_apply }, shape, &[x], metadata);
     computation.replace_all_uses(root, map);
-    crate::simplify::dce::sweep(computation);
 }
 
 /// Elementwise arithmetic on one array of bytes.
@@ -76,9 +87,9 @@ impl Function {
         computation: &Computation,
         root: InstructionId,
         sources: &BTreeMap<InstructionId, InstructionId>,
+        positions: &BTreeMap<InstructionId, usize>,
     ) -> Option<Self> {
-        // The table of a reader may have replaced it.
-        let instruction = computation.get(root)?;
+        let instruction = &computation[root];
         if instruction.users().is_empty() && computation.root() != root {
             return None;
         }
@@ -95,9 +106,12 @@ impl Function {
         }
         let is_gather = |&id: &InstructionId| matches!(computation[id].op(), Op::Gather { .. });
         let pays = steps.len() >= FEW_OPERATIONS || steps.iter().any(is_gather);
-        let order = computation.post_order();
-        let steps: Vec<InstructionId> = order.into_iter().filter(|id| steps.contains(id)).collect();
-        pays.then_some(Self { x, steps })
+        if !pays {
+            return None;
+        }
+        let mut steps: Vec<InstructionId> = steps.into_iter().collect();
+        steps.sort_by_key(|step| positions[step]);
+        Some(Self { x, steps })
     }
 
     /// The values for all bytes.

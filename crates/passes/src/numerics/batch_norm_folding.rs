@@ -119,19 +119,11 @@ fn fold(computation: &mut Computation, root: InstructionId) -> Option<Instructio
     }
 }
 
-/// The operand that is not a per-channel constant, and the one that is. Of a subtraction, only the
-/// subtrahend may be the constant.
+/// The operand of a multiplication, addition, or subtraction that is not a constant, and the one that
+/// is.
 fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
-    let op = computation[id].op();
-    if !matches!(op, Op::Multiply {} | Op::Add {} | Op::Subtract {}) {
-        return None;
-    }
-    let &[lhs, rhs] = computation[id].operands() else { return None };
-    if let Some(constant) = ChannelConstant::of(computation, rhs) {
-        return Some((lhs, constant));
-    }
-    let is_subtract = matches!(op, Op::Subtract {});
-    Some((rhs, ChannelConstant::of(computation, lhs).filter(|_| !is_subtract)?))
+    let is_linear = matches!(computation[id].op(), Op::Multiply {} | Op::Add {} | Op::Subtract {});
+    is_linear.then(|| ChannelConstant::beside(computation, id))?
 }
 
 /// The contraction and the constant of a sum of both with one user.

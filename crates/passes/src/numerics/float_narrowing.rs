@@ -41,9 +41,6 @@ impl Pass for FloatNarrowing {
     }
 }
 
-/// Columns below which a contraction is not computed in tiles.
-const FEW_COLUMNS: i64 = 4;
-
 /// True for a contraction of `f32` with constant weights whose summands are neighbors in the left
 /// operand.
 fn multiplies_weights(computation: &Computation, id: InstructionId) -> bool {
@@ -64,12 +61,12 @@ fn multiplies_weights(computation: &Computation, id: InstructionId) -> bool {
             let is_bound =
                 |d: &usize| numbers.rhs_batch_dims.contains(d) || numbers.rhs_contracting_dims.contains(d);
             let columns: i64 = (0..w.rank()).filter(|d| !is_bound(d)).map(|d| w.size(d)).product();
-            contracting + 1 == x.rank() && x.size(contracting) > 1 && columns >= FEW_COLUMNS
+            contracting + 1 == x.rank() && x.size(contracting) > 1 && columns >= hlo::MIN_TILE_COLUMNS
         }
         op @ Op::Convolution { feature_group_count: groups, .. } => {
             let kernel = computation[w].shape().expect_array();
             let (inputs, outputs) = (kernel.size(kernel.rank() - 2), kernel.size(kernel.rank() - 1));
-            let has_tiles = inputs == 1 || outputs >= groups.saturating_mul(FEW_COLUMNS);
+            let has_tiles = inputs == 1 || outputs >= groups.saturating_mul(hlo::MIN_TILE_COLUMNS);
             ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical) && has_tiles
         }
         _ => false,

@@ -101,6 +101,7 @@ fn dequantized(
     let is_scaled = matches!(computation[root].op(), Op::Multiply {});
     let is_left_to_dots = keeps_weights_of_dots || !users().any(is_kernel);
     if is_scaled
+        && quantization.storage.bit_width() <= 16
         && is_left_to_dots
         && !is_of_convolution
         && quantization.zero_point.only() != Some(0.0)

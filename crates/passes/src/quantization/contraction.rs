@@ -82,9 +82,6 @@ fn can_pad(op: &Op) -> bool {
     window.dimensions.iter().all(|d| d.base_dilation == 1 && d.padding_low >= 0 && d.padding_high >= 0)
 }
 
-/// Columns below which a dot is not computed in tiles.
-const FEW_COLUMNS: i64 = 4;
-
 /// The dimensions of the output features in the kernel and in the result.
 struct Features {
     of_kernel: usize,
@@ -108,13 +105,14 @@ impl Features {
                     !numbers.rhs_batch_dims.contains(d) && !numbers.rhs_contracting_dims.contains(d)
                 };
                 let free: Vec<usize> = (0..array(1).rank()).filter(is_free).collect();
-                let is_along = numbers.lhs_contracting_dims.as_slice() == [array(0).rank() - 1];
+                let is_along =
+                    matches!(numbers.lhs_contracting_dims[..], [only] if only + 1 == array(0).rank());
                 let only = match &free[..] {
                     &[only] if numbers.rhs_batch_dims.is_empty() => only,
                     _ => return None,
                 };
                 let last = computation[id].shape().as_array()?.rank().checked_sub(1)?;
-                let is_wide = array(1).size(only) >= FEW_COLUMNS;
+                let is_wide = array(1).size(only) >= hlo::MIN_TILE_COLUMNS;
                 (is_along && is_wide).then_some(Self { of_kernel: only, of_result: last })
             }
             _ => None,
@@ -133,6 +131,10 @@ struct Weights {
 impl Weights {
     fn of(computation: &Computation, w: &Dequantize, features: usize) -> Option<Self> {
         let Op::Constant { literal } = computation[w.integers].op() else { return None };
+        // Wider integers are rounded when they become `f32`.
+        if w.quantization.storage.bit_width() > 16 {
+            return None;
+        }
         let shape = literal.array_shape().clone();
         let index = channel_index(&shape, w.quantization.dimension());
         let feature = channel_index(&shape, Some(features));

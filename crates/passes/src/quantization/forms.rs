@@ -67,12 +67,22 @@ impl Rounded {
         let (least, high) =
             (ChannelConstant::of(computation, least)?, ChannelConstant::of(computation, most)?);
         let is_positive = scale.values.iter().all(|&value| value > 0.0 && value.is_finite());
-        if !(storage.is_integer() && is_single && is_positive && least == low && half.only() == Some(0.5)) {
+        if !(storage.is_integer()
+            && storage.bit_width() <= 32
+            && is_single
+            && is_positive
+            && least == low
+            && half.only() == Some(0.5))
+        {
             return None;
         }
         let widths =
             high.combine(&low, |high, low| high - low)?.combine(&scale, |width, scale| width / scale)?;
         let most = widths.map(|steps| (steps + 0.5).floor()).only()?;
+        // Limits in the wrong order, or NaN.
+        if most.is_nan() || most < 0.0 {
+            return None;
+        }
         let range = [0, (most as i64).min(integer_range(storage)[1])];
         let rounding = Rounding::HalfUpFromLow;
         Some(Self { real, storage, rounding, scale, factor: None, origin: low, range, high })
@@ -124,15 +134,10 @@ pub(super) fn binary(
     id: InstructionId,
     op: &Op,
 ) -> Option<(InstructionId, ChannelConstant)> {
-    let &[a, b] = computation[id].operands() else { return None };
     if computation[id].op() != op {
         return None;
     }
-    match ChannelConstant::of(computation, b) {
-        Some(constant) => Some((a, constant)),
-        None if matches!(op, Op::Subtract {} | Op::Divide {}) => None,
-        None => Some((b, ChannelConstant::of(computation, a)?)),
-    }
+    ChannelConstant::beside(computation, id)
 }
 
 /// Reads `x / scale`, or `x * (1 / scale)` for a power of two.

@@ -6,7 +6,7 @@ use super::forms::{Rounded, Rounding, binary};
 use crate::pass::{Changed, Pass};
 use crate::query::is_static;
 use hlo::analysis::ChannelConstant;
-use hlo::quantization::integer_range;
+use hlo::quantization::{integer_range, limits as clamp};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType};
 use support::Result;
@@ -17,7 +17,8 @@ use support::Result;
 /// one multiplication for each array of integers, one addition, and one clamp.
 ///
 /// Changes the rounding: constants are rounded once more, and sums are rounded at another scale. An
-/// integer changes by at most one, if the number is about halfway between two.
+/// integer changes by at most one, if the number is about halfway between two. Large numbers that
+/// are added to round a sum ([`MAX_OFFSET`]) stay.
 pub struct RequantizationFolding;
 
 impl Pass for RequantizationFolding {
@@ -32,6 +33,10 @@ impl Pass for RequantizationFolding {
 
 /// Maximum number of arrays of integers in a sum.
 const MAX_TERMS: usize = 4;
+
+/// Maximum number of steps that an addition on the way may have. A larger one rounds what it is added
+/// to, perhaps on purpose.
+const MAX_OFFSET: f64 = 262_144.0;
 
 /// Maximum number of instructions from the quantization to an array of integers.
 const MAX_DEPTH: usize = 24;
@@ -54,6 +59,10 @@ fn rewritten(computation: &mut Computation, root: InstructionId) -> Option<Instr
     let linear = Linear::of(computation, real, MAX_DEPTH)?;
     // Others that read sums of a contraction would read them from memory.
     if !(has_one_user(computation, real) || linear.is_of_bytes(computation)) {
+        return None;
+    }
+    let least_scale = rounded.scale.values.iter().copied().fold(f64::INFINITY, f64::min);
+    if linear.largest_offset > MAX_OFFSET * least_scale {
         return None;
     }
     let sum = Sum::of(&rounded, &linear)?;
@@ -123,7 +132,9 @@ fn identity(
     let [(leaf, factor)] = &linear.terms[..] else { return None };
     let integers = computation[*leaf].operands()[0];
     let storage = computation[integers].shape().as_array()?.element_type;
-    if storage != rounded.storage || limits != [f64::NEG_INFINITY, f64::INFINITY] {
+    // Wider integers are rounded when they become `f32`.
+    if storage != rounded.storage || storage.bit_width() > 24 || limits != [f64::NEG_INFINITY, f64::INFINITY]
+    {
         return None;
     }
     if rounded.range != integer_range(storage) {
@@ -133,30 +144,10 @@ fn identity(
     let offset = linear.offset.combine(&rounded.scale, |offset, scale| offset / scale)?;
     let shift = offset.combine(&rounded.shift()?, |offset, shift| offset + shift)?;
     // The integer is a multiple of the scale, except for roundings.
-    let bits = storage.bit_width().min(24);
+    let bits = storage.bit_width();
     let is_one = |&ratio: &f64| (ratio - 1.0).abs() * 2f64.powi(bits as i32) < 0.25;
     let is_same = ratio.values.iter().all(is_one) && shift.values.iter().all(|shift| shift.abs() < 0.125);
     (is_same && computation[integers].shape() == computation[root].shape()).then_some(integers)
-}
-
-/// Returns the operand of a clamp or of a maximum or minimum with a constant, and the limits.
-fn clamp(computation: &Computation, id: InstructionId) -> Option<(InstructionId, [f64; 2])> {
-    match computation[id].op() {
-        Op::Clamp {} => {
-            let &[least, x, most] = computation[id].operands() else { return None };
-            let number = |id| ChannelConstant::of(computation, id)?.only();
-            Some((x, [number(least)?, number(most)?]))
-        }
-        Op::Maximum {} => {
-            let (x, least) = binary(computation, id, &Op::Maximum {})?;
-            Some((x, [least.only()?, f64::INFINITY]))
-        }
-        Op::Minimum {} => {
-            let (x, most) = binary(computation, id, &Op::Minimum {})?;
-            Some((x, [f64::NEG_INFINITY, most.only()?]))
-        }
-        _ => None,
-    }
 }
 
 fn has_one_user(computation: &Computation, id: InstructionId) -> bool {
@@ -167,6 +158,8 @@ fn has_one_user(computation: &Computation, id: InstructionId) -> bool {
 struct Linear {
     terms: Vec<(InstructionId, ChannelConstant)>,
     offset: ChannelConstant,
+    /// The largest magnitude of an offset on the way.
+    largest_offset: f64,
     /// The number of multiplications and additions.
     instructions: usize,
 }
@@ -203,6 +196,7 @@ impl Linear {
         (is_single && from.is_integer() && from.bit_width() <= 32).then(|| Self {
             terms: vec![(id, ChannelConstant::of_all(1.0))],
             offset: ChannelConstant::of_all(0.0),
+            largest_offset: 0.0,
             instructions: 0,
         })
     }
@@ -221,18 +215,20 @@ impl Linear {
             Op::Multiply {} => a * b,
             _ => a / b,
         };
-        let Self { mut terms, mut offset, instructions } = self;
+        let Self { mut terms, mut offset, mut largest_offset, instructions } = self;
         match op {
             Op::Add {} => offset = offset.combine(constant, |a, b| a + b)?,
             Op::Subtract {} => offset = offset.combine(constant, |a, b| a - b)?,
             _ => {
                 offset = offset.combine(constant, apply)?;
+                largest_offset *= magnitude(&constant.map(|value| apply(1.0, value)));
                 for (_, factor) in &mut terms {
                     *factor = factor.combine(constant, apply)?;
                 }
             }
         }
-        Some(Self { terms, offset, instructions })
+        largest_offset = largest_offset.max(magnitude(&offset));
+        Some(Self { terms, offset, largest_offset, instructions })
     }
 
     fn with_linear(self, op: &Op, other: Self) -> Option<Self> {
@@ -244,8 +240,14 @@ impl Linear {
         let mut terms = self.terms;
         terms.extend(other.terms.into_iter().map(|(leaf, factor)| (leaf, factor.map(|value| sign * value))));
         let offset = self.offset.combine(&other.offset, |a, b| a + sign * b)?;
-        Some(Self { terms, offset, instructions: self.instructions + other.instructions })
+        let largest_offset = self.largest_offset.max(other.largest_offset).max(magnitude(&offset));
+        Some(Self { terms, offset, largest_offset, instructions: self.instructions + other.instructions })
     }
+}
+
+/// The largest magnitude of the numbers.
+fn magnitude(constant: &ChannelConstant) -> f64 {
+    constant.values.iter().fold(0.0, |largest, value| largest.max(value.abs()))
 }
 
 /// A sum whose rounded value is the number of steps: from the integer 0, or from the zero point.

@@ -185,7 +185,8 @@ impl Narrowing<'_> {
         let c = u32::try_from(self.number(count)?).ok()?;
         let (half, count) = (b.checked_sub(a)?, c.checked_sub(a)?);
         let most = i64::from(i32::MAX).checked_sub(1i64.checked_shl(half)?)?;
-        if half > 30 || count > 31 || !self.is_within(x, i32::MIN.into(), most) {
+        // With a larger factor, the product may not fit 64 bits.
+        if half > 30 || count > 31 || a > 32 || !self.is_within(x, i32::MIN.into(), most) {
             return None;
         }
         let x = self.narrow(x);

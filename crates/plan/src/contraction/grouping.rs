@@ -18,9 +18,6 @@ pub const GROUP_BYTES: i64 = 4;
 /// that differs in the upper bit only.
 const HALF: i32 = 128;
 
-/// Columns that justify a panel of groups.
-const ENOUGH_COLUMNS: i64 = 4;
-
 /// The factors of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
@@ -72,7 +69,7 @@ impl Grouping {
         };
         let size = factors.summands();
         let tail = (run % size) as u32;
-        (columns >= ENOUGH_COLUMNS && run >= size - 1 && run > 1).then_some(Self {
+        (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1).then_some(Self {
             factors,
             tail,
             is_widened,

@@ -3,8 +3,8 @@
 use super::graph::Graph;
 use super::{Root::Is, Rule};
 use hlo::{
-    ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Opcode, PaddingDimension,
-    SliceDimension, Window, WindowDimension,
+    ConvolutionForm, DotDimensionNumbers, InstructionId, Op, Opcode, PaddingDimension, SliceDimension,
+    Window, WindowDimension,
 };
 use shape::{ArrayShape, Literal, Scalar};
 
@@ -150,7 +150,14 @@ fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<
     let &[x, kernel] = graph[id].operands() else { return None };
     let spatial = window.dimensions.len();
     let rank = spatial + 2;
-    let is_canonical = is_canonical(labels, spatial);
+    // The order of spatial dimensions does not matter: images have one pixel.
+    let is_canonical = labels.input_batch_dimension == 0
+        && labels.input_feature_dimension + 1 == rank
+        && labels.output_batch_dimension == 0
+        && labels.output_feature_dimension + 1 == rank
+        && labels.kernel_input_feature_dimension == spatial
+        && labels.kernel_output_feature_dimension == spatial + 1
+        && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial);
     let is_pixel = |id: InstructionId| graph.array(id).sizes()[1..rank - 1].iter().all(|&size| size == 1);
     if !is_canonical || !is_pixel(x) || !is_pixel(id) {
         return None;
@@ -177,29 +184,15 @@ fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<
     Some(graph.replacement(id, Op::Dot { dot_dimension_numbers: numbers }, &[x, tap]))
 }
 
-/// True if features are last, and the kernel has its spatial dimensions first.
-fn is_canonical(labels: &ConvolutionDimensionNumbers, spatial: usize) -> bool {
-    let rank = spatial + 2;
-    labels.input_batch_dimension == 0
-        && labels.input_feature_dimension + 1 == rank
-        && labels.output_batch_dimension == 0
-        && labels.output_feature_dimension + 1 == rank
-        && labels.kernel_input_feature_dimension == spatial
-        && labels.kernel_output_feature_dimension == spatial + 1
-        && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial)
-}
-
 /// `convolution(x, k) => transpose(dot(x, k))` if the pixels of integers are apart by as much as
 /// the window is wide, so that each output has one tap: a transposed convolution without overlap. A
 /// pixel's outputs for all taps are one row of the product. Exact for every input.
 fn convolution_of_apart_pixels(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
-    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
-        graph[id].op()
-    else {
-        return None;
-    };
+    let op = graph[id].op();
+    let Op::Convolution { window, feature_group_count: 1, .. } = op else { return None };
     let &[x, kernel] = graph[id].operands() else { return None };
     let spatial = window.dimensions.len();
+    let is_canonical = ConvolutionForm::of(op) == Some(ConvolutionForm::Canonical);
     let is_apart = |w: &WindowDimension| {
         w.base_dilation == w.size
             && [w.padding_low, w.padding_high] == [w.size - 1; 2]
@@ -210,7 +203,7 @@ fn convolution_of_apart_pixels(graph: &mut Graph<'_>, id: InstructionId) -> Opti
     if !element_type.is_integer() || !is_wide || !window.dimensions.iter().all(is_apart) {
         return None;
     }
-    if !is_canonical(labels, spatial) || graph.array(id).element_count() == 0 {
+    if !is_canonical || graph.array(id).element_count() == 0 {
         return None;
     }
     let (image, taps) = (graph.array(x).sizes(), graph.array(kernel).sizes());
