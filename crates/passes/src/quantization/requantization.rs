@@ -17,8 +17,8 @@ use support::Result;
 /// one multiplication for each array of integers, one addition, and one clamp.
 ///
 /// Changes the rounding: constants are rounded once more, and sums are rounded at another scale. An
-/// integer changes by at most one, if the number is about halfway between two. Large numbers that
-/// are added to round a sum ([`MAX_OFFSET`]) stay.
+/// integer changes by at most one, if the number is about halfway between two. Numbers of
+/// more than 2^18 steps, which are added to round a sum, stay.
 pub struct RequantizationFolding;
 
 impl Pass for RequantizationFolding {
