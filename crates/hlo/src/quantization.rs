@@ -235,8 +235,8 @@ fn unclamped(
     (range[0] < range[1]).then_some((id, range))
 }
 
-/// Returns the operand of a clamp, or of a maximum or minimum with a constant, and the limits, which
-/// are numbers.
+/// Returns the operand of a clamp, or of a maximum or minimum with a constant, and the
+/// limits, which are numbers.
 pub fn limits(computation: &Computation, id: InstructionId) -> Option<(InstructionId, [f64; 2])> {
     let (x, limits) = match computation[id].op() {
         Op::Clamp {} => {

@@ -119,8 +119,8 @@ fn fold(computation: &mut Computation, root: InstructionId) -> Option<Instructio
     }
 }
 
-/// The operand of a multiplication, addition, or subtraction that is not a constant, and the one that
-/// is.
+/// The operand of a multiplication, addition, or subtraction that is not a constant, and the one
+/// that is.
 fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
     let is_linear = matches!(computation[id].op(), Op::Multiply {} | Op::Add {} | Op::Subtract {});
     is_linear.then(|| ChannelConstant::beside(computation, id))?

@@ -34,8 +34,8 @@ impl Pass for RequantizationFolding {
 /// Maximum number of arrays of integers in a sum.
 const MAX_TERMS: usize = 4;
 
-/// Maximum number of steps that an addition on the way may have. A larger one rounds what it is added
-/// to, perhaps on purpose.
+/// Maximum number of steps that an addition on the way may have. A larger one rounds what it is
+/// added to, perhaps on purpose.
 const MAX_OFFSET: f64 = 262_144.0;
 
 /// Maximum number of instructions from the quantization to an array of integers.
