@@ -291,6 +291,27 @@ fn the_baseline_by_name_is_code_for_the_baseline_alone() {
 }
 
 #[test]
+fn a_model_with_products_of_bytes_has_versions_for_them() {
+    let place = directory();
+    let text = "HloModule bytes\nENTRY main {\n  x = s8[8,16] parameter(0)\n  y = s8[16,8] parameter(1)\n  \
+                ROOT dot = s32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
+    std::fs::write(place.path().join("bytes.hlo"), text).expect("writable");
+    succeed(tfcompile(place.path()).args(["build", "bytes.hlo", "--target-triple", "x86_64-pc-linux-gnu"]));
+    let output = succeed(tfcompile(place.path()).args(["inspect", "bytes.o", "--json"]));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        report["programs"][0]["metadata"]["target"]["versions"],
+        serde_json::json!([
+            "x86-64-v2",
+            "x86-64-v3",
+            "x86-64-v3 +avxvnni",
+            "x86-64-v4",
+            "x86-64-v4 +avx512vnni"
+        ])
+    );
+}
+
+#[test]
 fn inspect_reads_back_what_build_wrote() {
     let place = directory();
     build(place.path(), &["--emit", "obj,archive,shared,metadata,header", "--multiversion", "v2,v3"]);

@@ -2,7 +2,7 @@
 
 use nest::Program;
 use support::{Error, Result};
-use target::{Architecture, Level, Target};
+use target::{Level, Target};
 
 /// A program compiled for one processor.
 #[derive(Clone, Copy, Debug)]
@@ -31,20 +31,15 @@ pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
 
 /// Returns the level that equals a target.
 fn level(target: &Target) -> Result<Level> {
-    let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
-    let level = levels
-        .into_iter()
-        .find(|level| level.cpu() == target.cpu || (*level == Level::V1 && target.cpu.is_empty()));
-    match (level, target.triple.architecture, target.features.is_empty()) {
-        (Some(level), Architecture::X86_64, true) => Ok(level),
-        _ => Err(Error::invalid(format!(
+    Level::of(target).ok_or_else(|| {
+        Error::invalid(format!(
             "triple '{}', cpu '{}', features '{}': several versions in one object are for x86-64, each for one of its \
-             levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, without features",
+             levels",
             target.triple.as_str(),
             target.cpu,
             target.features
-        ))),
-    }
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use target::{Level, Target};
 
-const LEVELS: [Level; 4] = [Level::V1, Level::V2, Level::V3, Level::V4];
+const LEVELS: [Level; 7] = Level::ALL;
 
 /// Value that a version writes.
 fn mark(level: Level) -> i64 {
@@ -35,8 +35,10 @@ fn program(number: i64) -> Program {
 }
 
 fn object(levels: &[Level]) -> Vec<u8> {
-    let targets: Vec<Target> =
-        levels.iter().map(|l| Target::new("x86_64-pc-linux-gnu", l.cpu(), "").expect("a level")).collect();
+    let targets: Vec<Target> = levels
+        .iter()
+        .map(|l| Target::new("x86_64-pc-linux-gnu", l.cpu(), l.features()).expect("a level"))
+        .collect();
     let programs: Vec<Program> = levels.iter().map(|l| program(mark(*l))).collect();
     let versions: Vec<_> =
         programs.iter().zip(&targets).map(|(program, target)| Version { program, target }).collect();
@@ -100,8 +102,17 @@ fn build(directory: &Path, object: &[u8]) -> std::path::PathBuf {
 fn best_here() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
+        if std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vbmi") {
+            return Level::Avx512Bf16;
+        }
+        if std::is_x86_feature_detected!("avx512vnni") {
+            return Level::Avx512Vnni;
+        }
         if std::is_x86_feature_detected!("avx512vl") && std::is_x86_feature_detected!("avx512bw") {
             return Level::V4;
+        }
+        if std::is_x86_feature_detected!("avxvnni") {
+            return Level::AvxVnni;
         }
         if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
             return Level::V3;
@@ -113,6 +124,14 @@ fn best_here() -> Level {
     Level::V1
 }
 
+/// AVX-512 does not include AVX-VNNI.
+fn has_avx_vnni() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn each_processor_gets_its_version() {
@@ -120,7 +139,8 @@ fn each_processor_gets_its_version() {
     let program = build(directory.path(), &object(&LEVELS));
     assert_eq!(run(&mut Command::new(&program)), (Some(0), mark(best_here()).to_string()));
     for (number, level) in LEVELS.iter().enumerate() {
-        if *level <= best_here() {
+        let is_supported = *level != Level::AvxVnni || has_avx_vnni();
+        if *level <= best_here() && is_supported {
             let forced = run(Command::new(&program).arg((number + 1).to_string()));
             assert_eq!(forced, (Some(0), mark(*level).to_string()), "{level:?}");
         }
@@ -163,7 +183,7 @@ fn where_no_version_runs_the_entry_says_so() {
     assert!(said.contains("x86-64-v3"), "{said}");
     let here = run(&mut Command::new(&program));
     if best_here() >= Level::V3 {
-        assert_eq!(here, (Some(0), mark(best_here()).to_string()));
+        assert_eq!(here, (Some(0), mark(best_here().min(Level::V4)).to_string()));
     }
 }
 
@@ -179,7 +199,7 @@ fn the_object_has_one_entry_and_no_constructor() {
     assert_eq!(names, ["entry", "entry_constants"]);
     assert!(file.symbols().all(|s| !s.is_undefined() || s.name() == Ok("")), "nothing is needed");
     let local = |name: &str| file.symbols().any(|s| s.is_local() && s.name() == Ok(name));
-    assert!(["v1", "v2", "v3", "v4"].iter().all(|v| local(&format!("entry.kernel.{v}"))));
+    assert!(LEVELS.iter().all(|level| local(&format!("entry.kernel.{}", level.name()))));
     assert!(
         file.sections().all(|s| s.name().is_ok_and(|n| !n.starts_with(".init") && !n.starts_with(".ctors")))
     );

@@ -1,6 +1,7 @@
 //! Ahead-of-time builds: from a graph and its config to files.
 
 use crate::back::{CompiledObject, compile_object, generate, lower_function};
+use crate::compiled::MachineCode;
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
     Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, FunctionClass,
@@ -260,7 +261,7 @@ impl Draft {
                 config: self.config,
                 input_hashes,
                 kernels: code.kernels.clone(),
-                versions: versions(back),
+                versions: versions(back, &object.code),
                 functions: aot::function_sizes(&code.output.object)?,
             },
         })
@@ -310,7 +311,7 @@ fn write(
         object.code.output.object
     };
     observer.ended("aot", &|| format!("{} bytes of header", header.len()));
-    let plans = std::iter::once(&object.code.plan).chain(&object.code.variants);
+    let plans = std::iter::once(&object.code.plan).chain(object.code.variants.iter().map(|(_, plan)| plan));
     Ok(Outputs {
         function_object,
         header,
@@ -337,9 +338,10 @@ fn device_target(devices: &[Target]) -> Option<DeviceTarget> {
 }
 
 /// Processors of the object's versions; empty if there is only one.
-fn versions(back: &BackOptions) -> Vec<String> {
-    match back.variants.as_slice() {
-        [] => Vec::new(),
-        variants => std::iter::once(&back.target).chain(variants).map(|target| target.cpu.clone()).collect(),
+fn versions(back: &BackOptions, code: &MachineCode) -> Vec<String> {
+    if code.variants.is_empty() {
+        return Vec::new();
     }
+    let others = code.variants.iter().map(|(target, _)| target);
+    std::iter::once(&back.target).chain(others).map(Target::processor).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::compiled::{Compiled, MachineCode};
 use crate::options::BackOptions;
+use crate::versions::variants;
 use crate::{Observer, PassRun, Point, counters, device, pipeline_for};
 use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
@@ -80,9 +81,7 @@ pub(crate) fn compile_object(
     let constants_size = constants.size;
     let (embedded, constants) = if options.embed_constants {
         drop(module);
-        for version in std::iter::once(&mut versions.first).chain(&mut versions.others) {
-            version.plan.drop_packed();
-        }
+        versions.drop_packed();
         (Some(constants), None)
     } else {
         (None, Some(constants))
@@ -101,9 +100,7 @@ pub(crate) fn lower_function(
 ) -> Result<Versions> {
     optimize(&mut module, options, observer)?;
     let mut versions = lower_versions(&module, options, pool, observer)?;
-    for version in std::iter::once(&mut versions.first).chain(&mut versions.others) {
-        version.plan.drop_packed();
-    }
+    versions.drop_packed();
     Ok(versions)
 }
 
@@ -111,8 +108,15 @@ pub(crate) fn lower_function(
 /// for all.
 pub(crate) struct Versions {
     first: Lowered,
-    others: Vec<Lowered>,
+    others: Vec<(Target, Lowered)>,
     counters: Vec<ProfileCounter>,
+}
+
+impl Versions {
+    fn drop_packed(&mut self) {
+        self.first.plan.drop_packed();
+        self.others.iter_mut().for_each(|(_, version)| version.plan.drop_packed());
+    }
 }
 
 /// Lowers a module for all targets. The pool receives the constants that the versions share.
@@ -124,10 +128,11 @@ fn lower_versions(
 ) -> Result<Versions> {
     let mut first = lower(module, &options.target, options, pool, observer).coded(Code::UnsupportedHlo)?;
     let mut others = Vec::new();
-    for target in &options.variants {
-        others.push(lower(module, target, options, pool, observer).coded(Code::UnsupportedHlo)?);
+    for target in variants(module, options) {
+        let lowered = lower(module, &target, options, pool, observer).coded(Code::UnsupportedHlo)?;
+        others.push((target, lowered));
     }
-    for other in &others {
+    for (_, other) in &others {
         let (first, other) = (&mut first.assignment, &other.assignment);
         if first.persistent_size != other.persistent_size {
             return Err(Error::internal(
@@ -137,7 +142,7 @@ fn lower_versions(
         first.temps_size = first.temps_size.max(other.temps_size);
         first.worker_scratch_size = first.worker_scratch_size.max(other.worker_scratch_size);
     }
-    if others.iter().any(|other| other.counters != first.counters) {
+    if others.iter().any(|(_, other)| other.counters != first.counters) {
         return Err(Error::internal("the versions of the code differ in their counters"));
     }
     let counters = counters::describe(module, &first.counters);
@@ -161,7 +166,7 @@ pub(crate) fn generate(
         ..CodegenOptions::new(&options.entry_point)
     };
     let versions: Vec<Version<'_>> = std::iter::once((&first, &options.target))
-        .chain(others.iter().zip(&options.variants))
+        .chain(others.iter().map(|(target, lowered)| (lowered, target)))
         .map(|(lowered, target)| Version { program: &lowered.program, target })
         .collect();
     let ConstantsBlock { size, chunks } = embedded.unwrap_or_default();
@@ -182,7 +187,7 @@ pub(crate) fn generate(
     }
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
     let Lowered { plan, assignment, counters: counted, .. } = first;
-    let variants = others.into_iter().map(|lowered| lowered.plan).collect();
+    let variants = others.into_iter().map(|(target, lowered)| (target, lowered.plan)).collect();
     Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output, device: None })
 }
 
@@ -203,8 +208,11 @@ fn lower(
 ) -> Result<Lowered> {
     let plan = plan::plan_with(module, target, &options.plan)?;
     observer.ended("plan", &|| {
-        let version =
-            if options.variants.is_empty() { String::new() } else { format!("version for {}\n", target.cpu) };
+        let version = if options.variants.is_empty() {
+            String::new()
+        } else {
+            format!("version for {}\n", target.processor())
+        };
         version + &plan.to_text(module)
     });
     let schedule = buffers::schedule(module, &plan);

@@ -1,6 +1,7 @@
 //! Check of a model that lists everything that prevents it from compiling.
 
 use crate::device::serial_kernels;
+use crate::versions::variants;
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
 use aot::{Accessor, Signature};
 use hlo::Program;
@@ -130,7 +131,8 @@ fn compile(
             );
         }
     }
-    let processors = std::iter::once(&options.target).chain(&options.variants);
+    let variants = variants(&module, options);
+    let processors = std::iter::once(&options.target).chain(&variants);
     for target in processors.filter(|_| options.devices.is_empty()) {
         let plan = plan::plan_with(&module, target, &options.plan)?;
         let schedule = buffers::schedule(&module, &plan);

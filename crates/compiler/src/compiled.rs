@@ -8,6 +8,7 @@ use jit::Device;
 use kernel::Counter;
 use nest::launch::DeviceProgram;
 use plan::ModulePlan;
+use target::Target;
 
 /// A compiled module.
 #[derive(Debug)]
@@ -37,8 +38,8 @@ pub struct MachineCode {
     pub counters: Vec<ProfileCounter>,
     /// Instructions that the counters measure.
     pub counted: Vec<Counter>,
-    /// Plans of the other versions, in the order of `BackOptions::variants`.
-    pub variants: Vec<ModulePlan>,
+    /// Targets and plans of the other versions, in the order of `BackOptions::variants`.
+    pub variants: Vec<(Target, ModulePlan)>,
     /// Object file.
     pub output: CompiledModule,
     /// Device part of the object, if a device runs the program.

@@ -24,6 +24,7 @@ mod profile;
 mod program_file;
 mod stage;
 pub mod tuning;
+mod versions;
 
 pub use aot::ProfileCounter;
 pub use aot_build::{

@@ -143,6 +143,11 @@ impl Target {
         switches.fold(by_cpu, |_, on| on)
     }
 
+    /// Name of the processor with its features, such as `x86-64-v4 +avx512vnni`.
+    pub fn processor(&self) -> String {
+        format!("{} {}", self.cpu, self.features).trim().to_owned()
+    }
+
     /// Number of elements of the given size in bytes in a vector, at least 1.
     pub fn lanes(&self, element_bytes: usize) -> u32 {
         (self.vector_bytes / element_bytes as u32).max(1)

@@ -1,8 +1,9 @@
 //! Features of x86-64 processors by LLVM's names.
 
-use crate::{ByteLookups, ByteProducts, Target};
+use crate::{Architecture, ByteLookups, ByteProducts, Target};
 
-/// Levels of the x86-64 psABI.
+/// Levels of the x86-64 psABI, and of processors with products of narrow numbers. A later one has
+/// all features of an earlier one, except that AVX-512 does not include AVX-VNNI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// SSE2.
@@ -13,30 +14,44 @@ pub enum Level {
     Avx,
     /// AVX2, FMA, and F16C.
     V3,
+    /// V3 and AVX-VNNI: products of bytes with vectors of 32 bytes.
+    AvxVnni,
     /// AVX-512 F, BW, CD, DQ, and VL.
     V4,
+    /// V4 and AVX-512 VNNI: products of bytes.
+    Avx512Vnni,
+    /// AVX-512 VNNI, VBMI, and BF16: products of bytes and of `bf16`.
+    Avx512Bf16,
 }
 
 impl Level {
-    /// Parses a level of `--multiversion`: `v1` to `v4`.
+    /// Levels that a version of a program may have, in ascending order.
+    pub const ALL: [Self; 7] =
+        [Self::V1, Self::V2, Self::V3, Self::AvxVnni, Self::V4, Self::Avx512Vnni, Self::Avx512Bf16];
+
+    /// Parses a level of `--multiversion`: the name of one of [`Level::ALL`].
     pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "v1" => Some(Self::V1),
-            "v2" => Some(Self::V2),
-            "v3" => Some(Self::V3),
-            "v4" => Some(Self::V4),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|level| level.name() == word)
     }
 
-    /// Name of the level: `v1` to `v4`, or `avx` for AVX without AVX2.
+    /// Returns the level whose processor and features a target has exactly.
+    pub fn of(target: &Target) -> Option<Self> {
+        let cpu = if target.cpu.is_empty() { Self::V1.cpu() } else { &target.cpu };
+        let is_same = |level: &Self| level.cpu() == cpu && level.features() == target.features;
+        Self::ALL.into_iter().find(is_same).filter(|_| target.triple.architecture == Architecture::X86_64)
+    }
+
+    /// Name of the level: `v1` to `v4`, `avx` for AVX without AVX2, or the last feature.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
             Self::V2 => "v2",
             Self::Avx => "avx",
             Self::V3 => "v3",
+            Self::AvxVnni => "avxvnni",
             Self::V4 => "v4",
+            Self::Avx512Vnni => "avx512vnni",
+            Self::Avx512Bf16 => "avx512bf16",
         }
     }
 
@@ -46,8 +61,18 @@ impl Level {
             Self::V1 => "x86-64",
             Self::V2 => "x86-64-v2",
             Self::Avx => "sandybridge",
-            Self::V3 => "x86-64-v3",
-            Self::V4 => "x86-64-v4",
+            Self::V3 | Self::AvxVnni => "x86-64-v3",
+            Self::V4 | Self::Avx512Vnni | Self::Avx512Bf16 => "x86-64-v4",
+        }
+    }
+
+    /// LLVM's names of the features that the level's processor does not have.
+    pub const fn features(self) -> &'static str {
+        match self {
+            Self::V1 | Self::V2 | Self::Avx | Self::V3 | Self::V4 => "",
+            Self::AvxVnni => "+avxvnni",
+            Self::Avx512Vnni => "+avx512vnni",
+            Self::Avx512Bf16 => "+avx512vnni,+avx512vbmi,+avx512bf16",
         }
     }
 }
@@ -182,10 +207,39 @@ fn caches(cpu: &str, level: Level) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ByteProducts, Target};
+    use crate::{ByteProducts, Level, Target};
 
     fn x86(cpu: &str, features: &str) -> Target {
         Target::new("x86_64-pc-linux", cpu, features).expect("a triple")
+    }
+
+    #[test]
+    fn a_target_has_a_level_if_it_is_the_levels() {
+        for level in Level::ALL {
+            assert_eq!(Level::of(&x86(level.cpu(), level.features())), Some(level));
+            assert_eq!(Level::parse(level.name()), Some(level));
+        }
+        assert_eq!(Level::of(&x86("", "")), Some(Level::V1));
+        assert_eq!(Level::of(&x86("haswell", "")), None);
+        assert_eq!(Level::of(&x86("x86-64-v3", "+avx512f")), None);
+        assert_eq!(Level::of(&Target::new("aarch64-linux-gnu", "", "").expect("a triple")), None);
+        assert_eq!(Level::parse("avx"), None);
+    }
+
+    #[test]
+    fn narrow_products_need_their_levels() {
+        let table = [
+            (Level::V3, false, false),
+            (Level::AvxVnni, true, false),
+            (Level::V4, false, false),
+            (Level::Avx512Vnni, true, false),
+            (Level::Avx512Bf16, true, true),
+        ];
+        for (level, bytes, bf16) in table {
+            let target = x86(level.cpu(), level.features());
+            let has_bytes = target.byte_products == Some(ByteProducts::Unsigned);
+            assert_eq!((has_bytes, target.has_bf16_products), (bytes, bf16), "{level:?}");
+        }
     }
 
     #[test]

@@ -12,14 +12,16 @@ use std::sync::Arc;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
-/// Default levels of an object for x86-64.
-const DEFAULT_LEVELS: &str = "v2,v3,v4";
+/// Default levels of an object for x86-64. Models that do not multiply narrow numbers have no
+/// versions for `avxvnni`, `avx512vnni`, and `avx512bf16`.
+const DEFAULT_LEVELS: &str = "v2,v3,avxvnni,v4,avx512vnni,avx512bf16";
 
 /// Flags of code generation.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BackArgs {
-    /// Versions of the code in one object, selected at run time by processor: levels of x86-64, or
-    /// `none` [default: v2,v3,v4 on x86-64 if no processor is given]
+    /// Versions of the code in one object, selected at run time by processor: v1 to v4 (levels of
+    /// x86-64); avxvnni, avx512vnni, and avx512bf16 where the model multiplies bytes or bf16; or
+    /// `none` [default: all but v1 on x86-64 if no processor is given]
     #[arg(long, value_name = "LEVELS")]
     multiversion: Option<String>,
     /// Instrument the generated code with a sanitizer: address or thread
@@ -79,14 +81,15 @@ impl BackArgs {
         for word in levels.split(',') {
             let level = Level::parse(word).ok_or_else(|| {
                 Error::invalid(format!(
-                    "--multiversion: unknown x86-64 level '{word}': expected v1, v2, v3, or v4"
+                    "--multiversion: unknown x86-64 level '{word}': expected {}",
+                    Level::ALL.map(Level::name).join(", ")
                 ))
             })?;
             versions.push(level);
         }
         versions.sort_unstable();
         versions.dedup();
-        let version = |level: Level| Target::new(target.triple.as_str(), level.cpu(), "");
+        let version = |level: Level| Target::new(target.triple.as_str(), level.cpu(), level.features());
         let mut targets = versions.into_iter().map(version).collect::<Result<Vec<_>>>()?;
         let rest = targets.split_off(1);
         Ok((targets.remove(0), rest))

@@ -34,6 +34,13 @@ const OSXSAVE: u32 = 1 << 27;
 const LEAF_7_V3: u32 = 1 << 3 | 1 << 5 | 1 << 8;
 /// Additional bits of level 4: AVX-512 F, DQ, CD, BW, VL.
 const LEAF_7_V4: u32 = 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31;
+/// Bits of `ecx` of leaf 7 of processors with products of bytes: AVX-512 VNNI.
+const LEAF_7_VNNI: u32 = 1 << 11;
+/// The same with `bf16`: also AVX-512 VBMI.
+const LEAF_7_BF16: u32 = LEAF_7_VNNI | 1 << 1;
+/// Bits of `eax` of subleaf 1 of leaf 7: AVX-VNNI, and AVX-512 BF16.
+const SUBLEAF_AVX_VNNI: u32 = 1 << 4;
+const SUBLEAF_BF16: u32 = 1 << 5;
 /// Bits of `ecx` of leaf 0x80000001: LAHF.
 const EXTENDED_V2: u32 = 1;
 /// Additional bit of level 3: LZCNT.
@@ -106,7 +113,9 @@ impl<'c> ModuleTranslator<'c> {
 
     /// Stores an error message in the frame and returns a status.
     fn refuse(&self, builder: &Builder<'c>, frame: PointerValue<'c>, least: Level) -> Result<()> {
-        let text = format!("the code is for processors of the level {} of x86-64 and above", least.cpu());
+        let with = least.features().replace('+', " ");
+        let with = if with.is_empty() { with } else { format!(" with{with}") };
+        let text = format!("the code is for processors of the level {}{with} and above", least.cpu());
         let text = self.context.const_string(text.as_bytes(), true);
         let message = self.module.add_global(text.get_type(), None, "");
         message.set_linkage(Linkage::Private);
@@ -131,10 +140,10 @@ impl<'c> ModuleTranslator<'c> {
         let builder = self.context.create_builder();
         builder.position_at_end(self.context.append_basic_block(function, ""));
         let questions = Questions { module: self, builder: &builder, function };
-        let facts = questions.ask()?;
+        let facts = questions.ask(levels)?;
         let mut best = i32.const_int(levels.len() as u64 + 1, false);
         for (k, level) in levels.iter().enumerate() {
-            // Levels ascend: a feature missing at one level is also missing at the higher ones.
+            // Levels ascend: the last one that the processor has is the best.
             let has = questions.has(&facts, *level)?;
             let this = i32.const_int(k as u64 + 1, false);
             best = builder.build_select(has, this, best, "").built()?.into_int_value();
@@ -165,6 +174,8 @@ fn set_unordered(access: inkwell::values::InstructionValue<'_>) -> Result<()> {
 struct Facts<'c> {
     leaf_1_ecx: IntValue<'c>,
     leaf_7_ebx: IntValue<'c>,
+    leaf_7_ecx: IntValue<'c>,
+    subleaf_eax: IntValue<'c>,
     extended_ecx: IntValue<'c>,
     saved_state: IntValue<'c>,
 }
@@ -177,18 +188,27 @@ struct Questions<'a, 'c> {
 }
 
 impl<'c> Questions<'_, 'c> {
-    fn ask(&self) -> Result<Facts<'c>> {
-        let last = self.cpuid(0, 0)?;
-        let leaf_1_ecx = self.where_at_least(last, 1, |q| q.cpuid(1, 2))?;
-        let leaf_7_ebx = self.where_at_least(last, 7, |q| q.cpuid(7, 1))?;
-        let last_extended = self.cpuid(0x8000_0000, 0)?;
-        let extended_ecx = self.where_at_least(last_extended, 0x8000_0001, |q| q.cpuid(0x8000_0001, 2))?;
+    /// Asks for what tells these levels apart.
+    fn ask(&self, levels: &[Level]) -> Result<Facts<'c>> {
+        let last = self.cpuid([0, 0], 0)?;
+        let leaf_1_ecx = self.where_at_least(last, 1, |q| q.cpuid([1, 0], 2))?;
+        let leaf_7_ebx = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 1))?;
+        let none = self.module.context.i32_type().const_zero();
+        let (mut leaf_7_ecx, mut subleaf_eax) = (none, none);
+        if levels.iter().any(|level| !level.features().is_empty()) {
+            leaf_7_ecx = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 2))?;
+            let last_subleaf = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 0))?;
+            subleaf_eax = self.where_at_least(last_subleaf, 1, |q| q.cpuid([7, 1], 0))?;
+        }
+        let last_extended = self.cpuid([0x8000_0000, 0], 0)?;
+        let extended_ecx =
+            self.where_at_least(last_extended, 0x8000_0001, |q| q.cpuid([0x8000_0001, 0], 2))?;
         let saves = self.all_bits(leaf_1_ecx, OSXSAVE)?;
         let saved_state = self.where_true(saves, Self::xgetbv)?;
-        Ok(Facts { leaf_1_ecx, leaf_7_ebx, extended_ecx, saved_state })
+        Ok(Facts { leaf_1_ecx, leaf_7_ebx, leaf_7_ecx, subleaf_eax, extended_ecx, saved_state })
     }
 
-    /// Emits a test for the features that a level requires beyond the level below it.
+    /// Emits a test for the features that a level requires.
     fn has(&self, facts: &Facts<'c>, level: Level) -> Result<IntValue<'c>> {
         let v2 = [(facts.leaf_1_ecx, LEAF_1_V2), (facts.extended_ecx, EXTENDED_V2)];
         let v3 = [
@@ -198,14 +218,20 @@ impl<'c> Questions<'_, 'c> {
             (facts.saved_state, STATE_V3),
         ];
         let v4 = [(facts.leaf_7_ebx, LEAF_7_V4), (facts.saved_state, STATE_V4)];
-        let count = match level {
-            Level::V1 | Level::Avx => 0,
-            Level::V2 => v2.len(),
-            Level::V3 => v2.len() + v3.len(),
-            Level::V4 => v2.len() + v3.len() + v4.len(),
+        let avx_vnni = [(facts.subleaf_eax, SUBLEAF_AVX_VNNI)];
+        let vnni = [(facts.leaf_7_ecx, LEAF_7_VNNI)];
+        let bf16 = [(facts.leaf_7_ecx, LEAF_7_BF16), (facts.subleaf_eax, SUBLEAF_BF16)];
+        let required: &[&[(IntValue<'c>, u32)]] = match level {
+            Level::V1 | Level::Avx => &[],
+            Level::V2 => &[&v2],
+            Level::V3 => &[&v2, &v3],
+            Level::AvxVnni => &[&v2, &v3, &avx_vnni],
+            Level::V4 => &[&v2, &v3, &v4],
+            Level::Avx512Vnni => &[&v2, &v3, &v4, &vnni],
+            Level::Avx512Bf16 => &[&v2, &v3, &v4, &bf16],
         };
         let mut has = self.module.context.bool_type().const_int(1, false);
-        for (fact, bits) in v2.into_iter().chain(v3).chain(v4).take(count) {
+        for &(fact, bits) in required.iter().copied().flatten() {
             has = self.builder.build_and(has, self.all_bits(fact, bits)?, "").built()?;
         }
         Ok(has)
@@ -251,11 +277,11 @@ impl<'c> Questions<'_, 'c> {
         Ok(phi.as_basic_value().into_int_value())
     }
 
-    /// Returns `eax`, `ebx`, or `ecx` (0 to 2) of subleaf 0 of a leaf.
-    fn cpuid(&self, leaf: u32, register: u32) -> Result<IntValue<'c>> {
+    /// Returns `eax`, `ebx`, or `ecx` (0 to 2) of a leaf and its subleaf.
+    fn cpuid(&self, leaves: [u32; 2], register: u32) -> Result<IntValue<'c>> {
         let i32 = self.module.context.i32_type();
         let registers = self.module.context.struct_type(&[i32.into(); 4], false);
-        let operands = [i32.const_int(u64::from(leaf), false).into(), i32.const_zero().into()];
+        let operands = leaves.map(|leaf| i32.const_int(u64::from(leaf), false).into());
         self.assembly(registers, "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}", &operands, register)
     }
 
