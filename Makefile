@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-tflite test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-tflite test-tfjs test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -225,6 +225,10 @@ test-sessions: ## run the fourteen training steps in sessions: node by node, clu
 .PHONY: test-tflite
 test-tflite: build ## compare the .tflite models of packages (mediapipe, basic-pitch) with LiteRT
 	scripts/test_tflite.sh
+
+.PHONY: test-tfjs
+test-tfjs: build ## compare the models of an npm package with TensorFlow.js
+	scripts/test_tfjs.sh
 
 .PHONY: test-external
 test-external: tools ## run the HLO texts of XLA's unit tests and StableHLO's own tests (XLA=CLONE STABLEHLO=CHECKOUT)

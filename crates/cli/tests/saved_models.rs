@@ -1,5 +1,5 @@
 //! Models exported by TensorFlow and Keras (`tests/saved_models`), compared with TensorFlow's
-//! results.
+//! results; and a model of TensorFlow.js.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
@@ -265,4 +265,70 @@ fn damaged_models_are_refused() {
         }
     }
     assert!(refused > 60, "{refused} of 120");
+}
+
+/// A convolution of one pixel with two features, fused with its bias and a `Prelu`; a depthwise one
+/// with a `Relu`; and a `Prelu` of its own.
+fn tfjs_model() -> serde_json::Value {
+    let list = |op: &[&str]| serde_json::json!({"list": {"s": op}});
+    let window = serde_json::json!({"list": {"i": ["1", "1", "1", "1"]}});
+    let node = |name: &str, op: &str, inputs: &[&str], fused: &[&str], count: &str| {
+        serde_json::json!({"name": name, "op": op, "input": inputs, "attr": {
+            "T": {"type": "DT_FLOAT"},
+            "strides": window,
+            "padding": {"s": "VkFMSUQ="},
+            "num_args": {"i": count},
+            "fused_ops": list(fused),
+        }})
+    };
+    let constant = |name: &str| serde_json::json!({"name": name, "op": "Const", "attr": {"dtype": {"type": "DT_FLOAT"}}});
+    let weight = |name: &str, shape: &[i64]| {
+        serde_json::json!({"name": name, "shape": shape, "dtype": "float32",
+            "quantization": {"dtype": "uint8", "scale": 0.25, "min": -3}})
+    };
+    let (bias_add, prelu, relu) = ("Qmlhc0FkZA==", "UHJlbHU=", "UmVsdQ==");
+    serde_json::json!({
+        "format": "graph-model",
+        "modelTopology": {"node": [
+            {"name": "x", "op": "Placeholder", "attr": {
+                "dtype": {"type": "DT_FLOAT"},
+                "shape": {"shape": {"dim": [{"size": "-1"}, {"size": "1"}, {"size": "2"}, {"size": "1"}]}},
+            }},
+            constant("filter"), constant("bias"), constant("alpha"), constant("taps"),
+            node("conv", "_FusedConv2D", &["x", "filter", "bias", "alpha"], &[bias_add, prelu], "2"),
+            node("plain", "_FusedConv2D", &["x", "filter", "bias"], &[bias_add], "1"),
+            node("depthwise", "FusedDepthwiseConv2dNative", &["plain", "taps"], &[relu], "0"),
+            {"name": "prelu", "op": "Prelu", "input": ["plain", "alpha"]},
+        ]},
+        "signature": {"outputs": {
+            "conv": {"name": "conv:0"}, "depthwise": {"name": "depthwise"}, "prelu": {"name": "prelu:0"},
+        }},
+        "weightsManifest": [{"paths": ["weights.bin"], "weights": [
+            weight("filter", &[1, 1, 1, 2]), weight("bias", &[2]), weight("alpha", &[1, 1, 2]),
+            weight("taps", &[1, 1, 2, 1]),
+        ]}],
+    })
+}
+
+#[test]
+fn a_model_of_tensorflow_js_is_compiled_with_its_quantized_weights() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(directory.path().join(name), bytes).expect("writable");
+    };
+    write("model.json", tfjs_model().to_string().as_bytes());
+    // The filter (1, -3), the bias (0.5, 1), alpha (0.5, 0.25), and the taps (2, -1).
+    write("weights.bin", &[16, 0, 14, 16, 14, 13, 20, 8]);
+    let x = Literal::from_elements(&[1, 1, 2, 1], &[1f32, -2.0]);
+    write("x.npy", &npz::write_npy(&x));
+    let mut run = tfcompile(directory.path());
+    succeed(run.args(["run", "model.json", "--dim", "batch=1", "--feed", "x=x.npy", "--out", "out.npz"]));
+    let mut archive = archive(&directory.path().join("out.npz"));
+    let mut result = |name: &str| archive.require(name).expect("a result").to_vec::<f32>();
+    assert_eq!(result("conv"), Some(vec![1.5, -0.5, -0.75, 7.0]));
+    assert_eq!(result("depthwise"), Some(vec![3.0, 2.0, 0.0, 0.0]));
+    assert_eq!(result("prelu"), Some(vec![1.5, -0.5, -0.75, 7.0]));
+    let mut check = tfcompile(directory.path());
+    let refused = refuse(check.args(["check", "model.json", "--tag-set", "serve"]), directory.path());
+    assert!(refused.contains("is a TensorFlow.js model: omit --tag-set"), "{refused}");
 }

@@ -139,6 +139,17 @@ pub fn load_foreign(path: &Path, bytes: Bytes, foreign: Foreign, options: &LoadO
     finish(path.display().to_string(), contents, options, notes)
 }
 
+/// Replaces the variables of a graph with signatures that was read from another format, as [`load`]
+/// does. `file` is the kind of its file, and its contents.
+pub fn load_meta_graph(
+    path: &Path,
+    file: (String, Bytes),
+    meta: MetaGraphDef,
+    options: &LoadOptions,
+) -> Result<Model> {
+    finish(path.display().to_string(), Contents { meta, file, ..Contents::default() }, options, Vec::new())
+}
+
 fn finish(name: String, mut contents: Contents, options: &LoadOptions, notes: Vec<String>) -> Result<Model> {
     if let Some(graph) = &mut contents.meta.graph_def {
         options.substitutions.apply(graph).coded(Code::CustomCall)?;

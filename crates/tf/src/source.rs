@@ -1,10 +1,11 @@
 //! Maps files into memory, and distinguishes text from binary protos.
 
-use crate::proto::{Config, ConfigProto, GraphDef, RunMetadata, SaverDef, TensorDescription};
+use crate::proto::{Config, ConfigProto, GraphDef, RunMetadata, SaverDef, SignatureDef, TensorDescription};
 use crate::text::{self, MessageType};
 use crate::wire;
 use bytes::Bytes;
 use prost::Message as _;
+use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -116,6 +117,28 @@ pub fn tensor_description_to_text(description: &TensorDescription) -> String {
 /// Parses the statistics of a traced step from the bytes of the file `name`.
 pub fn parse_run_metadata(bytes: Bytes, name: &str) -> Result<RunMetadata> {
     parse(bytes, name, &text::RUN_METADATA)
+}
+
+/// Reads a graph in the JSON form of protocol buffers. Unknown fields are ignored.
+///
+/// Errors name the value by its path from `what`.
+pub fn graph_from_json(value: &Value, what: &str) -> Result<GraphDef> {
+    from_json(value, what, &text::GRAPH_DEF)
+}
+
+/// Reads a signature in the JSON form of protocol buffers, as [`graph_from_json`] does.
+pub fn signature_from_json(value: &Value, what: &str) -> Result<SignatureDef> {
+    from_json(value, what, &text::SIGNATURE_DEF)
+}
+
+fn from_json<M: prost::Message + Default>(
+    value: &Value,
+    what: &str,
+    message: &'static MessageType,
+) -> Result<M> {
+    text::json_to_wire(value, message)
+        .and_then(|wire| wire::decode(wire.into(), message))
+        .map_err(|e| Error::invalid(format!("{what}: {e}")).coded(Code::ParseFile))
 }
 
 /// Parses a text or binary proto. If content and file name disagree on the format, tries binary

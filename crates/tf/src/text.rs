@@ -6,15 +6,17 @@
 //! table to print encoded messages.
 
 mod config_text;
+mod json;
 mod messages;
 mod parser;
 mod printer;
 mod token;
 
 pub(crate) use config_text::config_to_text;
+pub(crate) use json::json_to_wire;
 pub(crate) use messages::{
     ATTR_VALUE, CONFIG, CONFIG_PROTO, GRAPH_DEF, Kind, META_GRAPH_DEF, MessageType, RUN_METADATA,
-    SAVED_MODEL, SAVER_DEF, TENSOR, TENSOR_DESCRIPTION,
+    SAVED_MODEL, SAVER_DEF, SIGNATURE_DEF, TENSOR, TENSOR_DESCRIPTION,
 };
 pub(crate) use parser::to_wire;
 pub(crate) use printer::to_text;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 static TABLE: &str = include_str!("ops.txt");
 
-/// Ops of this compiler. They replace nodes that the user's options select.
+/// Ops of this compiler, which replace nodes that the user's options select, and of TensorFlow.js.
 static OWN: &str = "\
 _CheckedAssert*
  < condition:bool
@@ -26,6 +26,11 @@ _CustomCall
  _op string
  _symbol string
  _outputs string
+Prelu
+ < x:@T
+ < alpha:@T
+ > y:@T
+ T type in(half bfloat16 float double)
 ";
 
 /// Operators of TensorFlow Lite on quantized tensors, as ops of this compiler.

@@ -371,12 +371,12 @@ fn integer(text: &[u8]) -> Option<u64> {
     }
 }
 
-fn write_varint(number: u32, value: u64, out: &mut Vec<u8>) {
+pub(super) fn write_varint(number: u32, value: u64, out: &mut Vec<u8>) {
     encode_key(number, WireType::Varint, out);
     encode_varint(value, out);
 }
 
-fn write_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);

@@ -12,6 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Relu", relu).types("T", RELU),
     rule("Relu6", relu6).types("T", REAL),
     rule("LeakyRelu", leaky_relu).types("T", FLOATS),
+    rule("Prelu", prelu).types("T", FLOATS),
     rule("Elu", elu).types("T", FLOATS),
     rule("Selu", selu).types("T", FLOATS),
     rule("Softplus", softplus).types("T", FLOATS),
@@ -59,6 +60,25 @@ pub(crate) fn leaky_relu_of(
     let scaled = cx.mul_scalar(x, f64::from(alpha))?;
     let positive = cx.compare_scalar(ComparisonDirection::Gt, x, 0.0)?;
     cx.select(positive, x, scaled)
+}
+
+/// `Prelu(x) = x < 0 ? alpha * x : x`. An op of TensorFlow.js.
+fn prelu(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, alpha) = (cx.input(0)?, cx.input(1)?);
+    prelu_of(cx, x, alpha)
+}
+
+/// Like [`prelu`], for any array. `alpha` is broadcast to its shape.
+pub(crate) fn prelu_of(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    alpha: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    let alpha = cx.broadcast_to(alpha, &sizes)?;
+    let scaled = cx.mul(x, alpha)?;
+    let negative = cx.compare_scalar(ComparisonDirection::Lt, x, 0.0)?;
+    cx.select(negative, scaled, x)
 }
 
 /// `Elu(x) = x > 0 ? x : expm1(x)`.

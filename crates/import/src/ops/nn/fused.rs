@@ -7,7 +7,7 @@ use crate::node::rule::{Rule, Translation, rule};
 use crate::ops::linalg::products::matrices;
 use crate::ops::math::{arithmetic, division, trigonometry};
 use crate::ops::nn::activations;
-use crate::ops::nn::activations::leaky_relu_of;
+use crate::ops::nn::activations::{leaky_relu_of, prelu_of};
 use crate::ops::nn::convolution::{ConvAttributes, convolve, convolve_depthwise};
 use crate::ops::nn::pooling::check_same;
 use crate::ops::nn::windows::Format;
@@ -137,6 +137,11 @@ fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Forma
                     cx.op(Op::BatchNormInference { epsilon, feature_index: format.feature }, &operands)?;
                 next += 4;
             }
+            "Prelu" => {
+                let alpha = cx.input(next)?;
+                result = prelu_of(cx, result, alpha)?;
+                next += 1;
+            }
             "LeakyRelu" => {
                 let alpha = cx.attributes().float_or("leakyrelu_alpha", 0.2)?;
                 result = leaky_relu_of(cx, result, alpha)?;
@@ -144,7 +149,7 @@ fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Forma
             op if ACTIVATIONS.contains(&op) => result = apply(cx, op, result)?,
             other => {
                 return Err(Error::unsupported(format!(
-                    "fused_ops: '{other}' is not supported; expected BiasAdd, Add, FusedBatchNorm, LeakyRelu, {}",
+                    "fused_ops: '{other}' is not supported; expected BiasAdd, Add, FusedBatchNorm, LeakyRelu, Prelu, {}",
                     ACTIVATIONS.join(", ")
                 )));
             }

@@ -1,0 +1,104 @@
+//! Reads graph models of TensorFlow.js: a `model.json`, and files with its weights.
+//!
+//! The graph is a `GraphDef` in JSON, in which constants have no values. The weights, which may be
+//! quantized, become their values, so that from there on a model is like one of TensorFlow.
+//!
+//! Source: `tfjs-core/src/io/types.ts` and `tfjs-core/src/io/io_utils.ts` of TensorFlow.js 4.22 for
+//! the file, and `tfjs-converter/python/tensorflowjs/converters` for the ops that its converter
+//! fuses.
+
+mod graph;
+mod weights;
+
+use bytes::Bytes;
+use serde_json::Value;
+use std::path::Path;
+use support::{Code, Coded as _, Error, Result};
+use tf::proto::attr_value::Value as Attribute;
+use tf::proto::{GraphDef, MetaGraphDef, NodeDef, SignatureDef, TensorInfo};
+use weights::Weights;
+
+/// Key of the signature of a model.
+const SIGNATURE: &str = "serving_default";
+
+/// True if a file is JSON, and not a model of another format.
+pub fn is_json(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+/// Reads a model. `bytes` are the contents of the file `path`, next to which the weights are.
+///
+/// Errors: `invalid` for damaged and missing files, `unsupported` for layers models of Keras and
+/// for models with tables. They name the node or the weight.
+pub fn read(path: &Path, bytes: &Bytes) -> Result<MetaGraphDef> {
+    let model: Value = serde_json::from_slice(bytes)
+        .map_err(|e| Error::invalid(format!("cannot parse the JSON: {e}")))
+        .coded(Code::ParseFile)?;
+    let topology = model.get("modelTopology").filter(|topology| topology.is_object());
+    let Some(topology) = topology else {
+        let reason = "the JSON is not a model of TensorFlow.js: it has no modelTopology";
+        return Err(Error::invalid(reason).coded(Code::ParseFile));
+    };
+    let is_layers = model.get("format").and_then(Value::as_str) == Some("layers-model");
+    if is_layers || topology.get("model_config").is_some() {
+        return Err(Error::unsupported(
+            "the file is a layers model of TensorFlow.js, not a graph model: convert it with \
+             `tensorflowjs_converter --input_format=tfjs_layers_model --output_format=tfjs_graph_model`",
+        )
+        .coded(Code::ParseFile));
+    }
+    let initializer = model.get("modelInitializer").and_then(|graph| graph.get("node"));
+    if initializer.and_then(Value::as_array).is_some_and(|nodes| !nodes.is_empty()) {
+        return Err(Error::unsupported(
+            "the model has a modelInitializer, which fills tables: convert the SavedModel with tfcompile instead",
+        )
+        .coded(Code::ParseFile));
+    }
+    let mut graph = tf::source::graph_from_json(topology, "modelTopology")?;
+    let weights = Weights::read(path, model.get("weightsManifest"))?;
+    graph::complete(&mut graph, &weights).coded(Code::Graph)?;
+    Ok(MetaGraphDef {
+        signature_def: signature(&model, &graph)?
+            .into_iter()
+            .map(|signature| (SIGNATURE.to_owned(), signature))
+            .collect(),
+        graph_def: Some(graph),
+        ..MetaGraphDef::default()
+    })
+}
+
+/// Returns the signature, if the model has one. Older converters wrote it as metadata of the user.
+/// Inputs that it does not name are the placeholders.
+fn signature(model: &Value, graph: &GraphDef) -> Result<Option<SignatureDef>> {
+    let of_user = model.get("userDefinedMetadata").and_then(|metadata| metadata.get("signature"));
+    let Some(signature) = model.get("signature").or(of_user).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let mut signature = tf::source::signature_from_json(signature, "signature")?;
+    if signature.inputs.is_empty() {
+        let placeholders = graph.node.iter().filter(|node| node.op == "Placeholder");
+        signature.inputs.extend(placeholders.map(|node| (node.name.clone(), placeholder(node))));
+    }
+    for (key, info) in signature.inputs.iter_mut().chain(&mut signature.outputs) {
+        if info.name.is_empty() {
+            info.name.clone_from(key);
+        }
+        if !info.name.contains(':') {
+            info.name.push_str(":0");
+        }
+    }
+    Ok((!signature.outputs.is_empty()).then_some(signature))
+}
+
+/// Describes the tensor of a placeholder.
+fn placeholder(node: &NodeDef) -> TensorInfo {
+    let attribute = |name: &str| node.attr.get(name).and_then(|attr| attr.value.as_ref());
+    let mut info = TensorInfo { name: node.name.clone(), ..TensorInfo::default() };
+    if let Some(&Attribute::Type(number)) = attribute("dtype") {
+        info.dtype = number;
+    }
+    if let Some(Attribute::Shape(shape)) = attribute("shape") {
+        info.tensor_shape = Some(shape.clone());
+    }
+    info
+}

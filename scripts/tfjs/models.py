@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Compares graph models of TensorFlow.js, compiled by tfcompile, with TensorFlow.js.
+
+    models.py [--tool TFCOMPILE] [--tolerance T] MODULES MODEL.json...
+
+MODULES is a directory with the package @tensorflow/tfjs in node_modules. Runs each model with both on
+random inputs (seed 0), with a batch of 1. Prints a line for each: the largest difference of a result,
+relative to its largest element. The exit status is 1 if a difference exceeds the tolerance, or if a model
+fails that TensorFlow.js can run.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+RUNNER = pathlib.Path(__file__).resolve().parent / "run.mjs"
+# Types of TensorFlow.js; it has no others.
+TYPES = {"f32": "float32", "s32": "int32", "pred": "bool", "u8": "int32", "s64": "int32"}
+OWN_TYPES = {"f32": np.float32, "s32": np.int32, "pred": np.bool_, "u8": np.uint8, "s64": np.int64}
+
+
+def interface(tool, path, flags):
+    """Feeds and fetches of a model: name, tensor, and shape of each."""
+    command = [tool, "check", "--json", *flags, path]
+    described = subprocess.run(command, check=True, capture_output=True, text=True)
+    entries = json.loads(described.stdout)["interface"]
+    return [[entry for entry in entries if entry["kind"] == kind] for kind in ("feed", "fetch")]
+
+
+def random_input(generator, shape):
+    """An array of a shape such as f32[1,2]."""
+    dtype, sizes = re.fullmatch(r"(\w+)\[([\d,]*)\]", shape).groups()
+    sizes = [int(size) for size in sizes.split(",") if size]
+    if dtype == "f32":
+        return generator.standard_normal(sizes).astype(np.float32)
+    return generator.integers(0, 2 if dtype == "pred" else 256, sizes).astype(OWN_TYPES[dtype])
+
+
+def run(tool, path, flags, inputs, folder):
+    """Results of tfcompile, by name."""
+    source, results = folder / "in.npz", folder / "out.npz"
+    np.savez(source, **inputs)
+    command = [tool, "run", path, *flags, "--feed", f"@{source}", "--out", results]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    with np.load(results) as archive:
+        return dict(archive)
+
+
+def reference(modules, path, feeds, inputs, fetches, folder):
+    """Results of TensorFlow.js, in the order of the fetches."""
+    job = {"inputs": [], "outputs": []}
+    for k, feed in enumerate(feeds):
+        dtype = TYPES[feed["shape"].split("[")[0]]
+        array = inputs[feed["name"]].astype(np.uint8 if dtype == "bool" else dtype)
+        array.tofile(folder / f"in{k}")
+        tensor = feed["node"].removesuffix(":0")
+        job["inputs"].append(
+            {"tensor": tensor, "dtype": dtype, "shape": array.shape, "file": str(folder / f"in{k}")}
+        )
+    for k, fetch in enumerate(fetches):
+        job["outputs"].append({"tensor": fetch["node"], "file": str(folder / f"out{k}")})
+    (folder / "job.json").write_text(json.dumps(job))
+    command = ["node", RUNNER, path.absolute(), folder / "job.json"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=modules)
+    results = []
+    for k, described in enumerate(json.loads(printed.stdout.splitlines()[-1])):
+        dtype = np.uint8 if described["dtype"] == "bool" else described["dtype"]
+        results.append(np.fromfile(folder / f"out{k}", dtype).reshape(described["shape"]))
+    return results
+
+
+def difference(actual, wanted):
+    """The largest difference of two arrays, relative to the largest element."""
+    if actual.shape != wanted.shape:
+        raise ValueError(f"shape {actual.shape}, not {wanted.shape}")
+    if wanted.size == 0:
+        return 0.0
+    distance = np.abs(actual.astype(np.float64) - wanted.astype(np.float64)).max()
+    return float(distance / max(np.abs(wanted.astype(np.float64)).max(), 1e-30))
+
+
+def compare(options, path, flags):
+    """Compares one model. Returns a text, and whether the results agree."""
+    try:
+        feeds, fetches = interface(options.tool, path, flags)
+        generator = np.random.default_rng(0)
+        inputs = {feed["name"]: random_input(generator, feed["shape"]) for feed in feeds}
+        with tempfile.TemporaryDirectory() as folder:
+            actual = run(options.tool, path, flags, inputs, pathlib.Path(folder))
+            wanted = reference(options.modules, path, feeds, inputs, fetches, pathlib.Path(folder))
+        pairs = zip(fetches, wanted, strict=True)
+        values = [difference(actual[fetch["name"]], want) for fetch, want in pairs]
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.strip().splitlines()
+        reasons = [line for line in lines if "rror" in line or "invalid" in line or "unsupported" in line]
+        return f"FAILED: {(reasons or lines)[0]}", False
+    except ValueError as error:
+        return f"FAILED: {error}", False
+    agrees = all(value <= options.tolerance for value in values)
+    return ", ".join(f"{value:.1e}" for value in values) + ("" if agrees else " TOO LARGE"), agrees
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--tool", type=pathlib.Path, default="target/release/tfcompile")
+    parser.add_argument("--tolerance", type=float, default=5e-4)
+    parser.add_argument("modules", type=pathlib.Path)
+    parser.add_argument("models", nargs="+", help="files, each with flags for tfcompile after a space")
+    options = parser.parse_args()
+    options.tool = options.tool.absolute()
+    failures = 0
+    for model in options.models:
+        path, *flags = model.split()
+        text, agrees = compare(options, pathlib.Path(path), ["--dim", "batch=1", *flags])
+        print(f"{pathlib.Path(path).stem}: {text}", flush=True)
+        failures += not agrees
+    print(f"{len(options.models) - failures} of {len(options.models)} models agree")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+// Runs a graph model with TensorFlow.js, whose `cpu` back end is plain JavaScript.
+//
+//   node run.mjs MODEL.json JOB.json
+//
+// JOB.json has inputs (tensor, dtype, shape, file) and outputs (tensor, file). Files of inputs have the
+// elements; each output's file receives them, and the shapes and types are printed as JSON. The modules are
+// found in the current directory's node_modules.
+import { createRequire } from "node:module";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const require = createRequire(join(process.cwd(), "none.js"));
+const tf = require("@tensorflow/tfjs");
+const [model, job] = process.argv.slice(2);
+const { inputs, outputs } = JSON.parse(readFileSync(job, "utf8"));
+
+const arrays = { float32: Float32Array, int32: Int32Array, bool: Uint8Array };
+const bytes = (path) => {
+  const buffer = readFileSync(path);
+  return buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.byteLength);
+};
+
+const load = async () => {
+  const json = JSON.parse(readFileSync(model, "utf8"));
+  const groups = json.weightsManifest;
+  const parts = groups.flatMap((group) => group.paths).map((path) => readFileSync(join(dirname(model), path)));
+  const all = Buffer.concat(parts);
+  return {
+    modelTopology: json.modelTopology,
+    weightSpecs: groups.flatMap((group) => group.weights),
+    weightData: all.buffer.slice(all.byteOffset, all.byteOffset + all.byteLength),
+    signature: json.signature ?? json.userDefinedMetadata?.signature,
+    userDefinedMetadata: json.userDefinedMetadata,
+  };
+};
+
+await tf.setBackend("cpu");
+const graph = await tf.loadGraphModel({ load });
+const feeds = {};
+for (const { tensor, dtype, shape, file } of inputs) {
+  feeds[tensor] = tf.tensor(new arrays[dtype](bytes(file)), shape, dtype);
+}
+const results = await graph.executeAsync(feeds, outputs.map(({ tensor }) => tensor));
+const described = [];
+for (const [k, result] of [results].flat().entries()) {
+  writeFileSync(outputs[k].file, Buffer.from((await result.data()).buffer));
+  described.push({ dtype: result.dtype, shape: result.shape });
+}
+console.log(JSON.stringify(described));
