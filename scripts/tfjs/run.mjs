@@ -43,7 +43,9 @@ for (const { tensor, dtype, shape, file } of inputs) {
 const results = await graph.executeAsync(feeds, outputs.map(({ tensor }) => tensor));
 const described = [];
 for (const [k, result] of [results].flat().entries()) {
-  writeFileSync(outputs[k].file, Buffer.from((await result.data()).buffer));
+  // A cast may leave integers in an array of floats.
+  const data = arrays[result.dtype].from(await result.data());
+  writeFileSync(outputs[k].file, Buffer.from(data.buffer));
   described.push({ dtype: result.dtype, shape: result.shape });
 }
 console.log(JSON.stringify(described));

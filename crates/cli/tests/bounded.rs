@@ -175,3 +175,72 @@ fn sorts_ignore_elements_beyond_the_size() {
     assert_eq!(archive.require("values").expect("a member").to_vec::<i64>(), Some(vec![2, 5, 4, 0]));
     succeed(tfcompile(directory.path()).args(["verify", "graph.pbtxt", "--config", "config.pbtxt"]));
 }
+
+/// The elements other than 0: added to three numbers, padded to eight, padded by their number at
+/// both ends, and as scores of boxes that do not overlap.
+const KNOWN_SIZES: &str = r#"
+node { name: "weights" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } float_val: [10, 20, 30] } } } }
+node { name: "sum" op: "AddV2" input: "taken" input: "weights" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "count" op: "Shape" input: "taken" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "eight" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 8 } } } }
+node { name: "none" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "rest" op: "Sub" input: "eight" input: "count" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "to_eight" op: "Pack" input: "none" input: "rest" attr { key: "T" value { type: DT_INT32 } }
+       attr { key: "N" value { i: 2 } } attr { key: "axis" value { i: 1 } } }
+node { name: "one_less" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: -1 } } } }
+node { name: "padded" op: "PadV2" input: "taken" input: "to_eight" input: "one_less" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "by_count" op: "Pack" input: "count" input: "count" attr { key: "T" value { type: DT_INT32 } }
+       attr { key: "N" value { i: 2 } } attr { key: "axis" value { i: 1 } } }
+node { name: "around" op: "Pad" input: "taken" input: "by_count" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "corner" op: "Cast" input: "where" attr { key: "SrcT" value { type: DT_INT64 } } attr { key: "DstT" value { type: DT_FLOAT } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }
+node { name: "far_corner" op: "AddV2" input: "corner" input: "one" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "boxes" op: "ConcatV2" input: ["corner", "corner", "far_corner", "far_corner", "axis"]
+       attr { key: "T" value { type: DT_FLOAT } } attr { key: "N" value { i: 4 } } }
+node { name: "most" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 5 } } } }
+node { name: "chosen" op: "NonMaxSuppressionV3" input: ["boxes", "taken", "most", "one", "zero"] attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "T_threshold" value { type: DT_FLOAT } } }
+"#;
+
+#[test]
+fn sizes_that_must_be_equal_are_known_and_checked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let taken = SORTS.split_once("node { name: \"places\"").expect("the first part").0;
+    let names = ["sum", "padded", "around", "chosen"];
+    let fetches = names.map(|name| format!("fetch {{ id {{ node_name: \"{name}\" }} name: \"{name}\" }}\n"));
+    let config =
+        format!("feed {{ id {{ node_name: \"x\" }} shape {{ dim {{ size: 6 }} }} }}\n{}", fetches.concat());
+    for (name, text) in [("graph.pbtxt", format!("{taken}{KNOWN_SIZES}")), ("config.pbtxt", config)] {
+        std::fs::write(directory.path().join(name), text).expect("writable");
+    }
+    let run = |x: [f32; 6]| {
+        let x = shape::Literal::from_elements(&[6], &x);
+        std::fs::write(directory.path().join("x.npy"), npz::write_npy(&x)).expect("writable");
+        let mut run = tfcompile(directory.path());
+        run.args(["run", "graph.pbtxt", "--config", "config.pbtxt", "--feed", "x=x.npy", "--out", "out.npz"]);
+        run.output().expect("the tool")
+    };
+    let output = run([5.0, 0.0, -2.0, 0.0, 7.0, 0.0]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("sum: f32[3]") && text.contains("padded: f32[8]"), "{text}");
+    let archive = std::fs::read(directory.path().join("out.npz")).expect("readable");
+    let mut archive = npz::Archive::open(archive.into(), 1 << 20).expect("an archive");
+    let mut floats = |name: &str| archive.require(name).expect("a member").to_vec::<f32>();
+    assert_eq!(floats("sum"), Some(vec![15.0, 18.0, 37.0]));
+    assert_eq!(floats("padded"), Some(vec![5.0, -2.0, 7.0, -1.0, -1.0, -1.0, -1.0, -1.0]));
+    assert_eq!(floats("around"), Some(vec![0.0, 0.0, 0.0, 5.0, -2.0, 7.0, 0.0, 0.0, 0.0]));
+    assert_eq!(archive.require("chosen").expect("a member").to_vec::<i32>(), Some(vec![2, 0]));
+    let output = run([5.0, 0.0, -2.0, 3.0, 7.0, 0.0]);
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let message = "the sizes of dimension 0 of input 0 and dimension 0 of input 1 differ (node 'sum')";
+    assert!(text.contains(message), "{text}");
+}

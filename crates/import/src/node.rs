@@ -6,6 +6,7 @@ pub(crate) mod composite_call;
 pub(crate) mod context;
 pub(crate) mod counted_loop;
 pub(crate) mod data_types;
+pub(crate) mod equal_sizes;
 pub(crate) mod functions;
 pub(crate) mod inputs;
 pub(crate) mod name;

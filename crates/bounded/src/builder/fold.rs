@@ -3,7 +3,7 @@
 use crate::builder::{Builder, Scope};
 use evaluator::{Evaluator, Limits};
 use hlo::{InstructionId, Module, Op, Opcode};
-use shape::{ArrayShape, Literal, Shape};
+use shape::{ArrayShape, Literal, Shape, index};
 
 /// Maximum number of elements of an instruction to evaluate. Shapes, axes, and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
@@ -81,6 +81,23 @@ impl Builder {
         linear_element(module, scope, id, position, MAX_ADDITIONS)
     }
 
+    /// Returns the sum of two integers, if it is known although they are not: `c - n` and `n`.
+    pub fn known_sum(&mut self, a: LinearElement, b: LinearElement) -> Option<i64> {
+        self.sum_of_opposites(a, b).or_else(|| self.sum_of_opposites(b, a))
+    }
+
+    fn sum_of_opposites(&mut self, difference: LinearElement, number: LinearElement) -> Option<i64> {
+        let (id, position) = difference.base?;
+        let instruction = &self.scope_ref().computation()[id];
+        let Op::Subtract {} = instruction.op() else { return None };
+        let (minuend, subtrahend) = (instruction.operands()[0], instruction.operands()[1]);
+        let minuend = self.linear_element(minuend, position)?;
+        let subtrahend = self.linear_element(subtrahend, position)?;
+        let is_opposite = minuend.base.is_none() && subtrahend.base == number.base;
+        let sum = minuend.offset.checked_sub(subtrahend.offset)?.checked_add(number.offset)?;
+        sum.checked_add(difference.offset).filter(|_| is_opposite)
+    }
+
     /// Returns an array of the enclosing scope for use in the innermost scope: captured, or rebuilt
     /// if it is a small constant, so that shapes and axes remain known.
     pub fn bring_in_array(&mut self, id: InstructionId) -> InstructionId {
@@ -128,29 +145,33 @@ fn linear_element(
         }
         let unknown = LinearElement { base: Some((id, position)), offset: 0 };
         let instruction = &scope.computation[id];
+        if position as i64 >= instruction.shape().as_array()?.element_count() {
+            return None;
+        }
         match instruction.op() {
             Op::Reshape {} => id = instruction.operands()[0],
             Op::Broadcast { dimensions } if dimensions.is_empty() => {
                 (id, position) = (instruction.operands()[0], 0);
             }
-            Op::Concatenate { .. } => {
-                if instruction.shape().as_array()?.rank() != 1 {
-                    return Some(unknown);
-                }
+            Op::Concatenate { dimension } => {
+                let mut at = index::multi_index(&instruction.shape().as_array()?.sizes(), position as i64);
                 let mut operands = instruction.operands().iter();
                 id = loop {
                     let &operand = operands.next()?;
-                    let size = scope.computation[operand].shape().as_array()?.size(0) as usize;
-                    if position < size {
+                    let sizes = scope.computation[operand].shape().as_array()?.sizes();
+                    if at[*dimension] < sizes[*dimension] {
+                        position = index::linear_index(&sizes, &at) as usize;
                         break operand;
                     }
-                    position -= size;
+                    at[*dimension] -= sizes[*dimension];
                 };
             }
             Op::Slice { slice } => {
-                let [dimension] = slice.as_slice() else { return Some(unknown) };
-                position = (dimension.start + position as i64 * dimension.stride) as usize;
+                let at = index::multi_index(&instruction.shape().as_array()?.sizes(), position as i64);
+                let at: Vec<i64> = at.iter().zip(slice).map(|(at, s)| s.start + at * s.stride).collect();
                 id = instruction.operands()[0];
+                position =
+                    index::linear_index(&scope.computation[id].shape().as_array()?.sizes(), &at) as usize;
             }
             Op::Add {} if additions > 0 => {
                 let (a, b) = (instruction.operands()[0], instruction.operands()[1]);

@@ -177,15 +177,8 @@ fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     for k in 1..cx.inputs().len() {
         data.push(format!("[{}]", summary(cx, k)?));
     }
-    let message = format!("assertion failed: {} (node '{}')", data.join(" "), cx.name());
     let target = if cx.attributes().bool_or("aborts", false)? { ASSERT_OR_ABORT } else { ASSERT };
-    let call = Op::CustomCall {
-        custom_call_target: target.to_owned(),
-        backend_config: message,
-        custom_call_has_side_effect: true,
-        attributes: RawAttributes::default(),
-    };
-    cx.op_shaped(&Shape::Tuple(Vec::new()), call, &[condition])?;
+    cx.fail_unless(target, condition, &format!("assertion failed: {}", data.join(" ")))?;
     Ok(Vec::new())
 }
 

@@ -90,6 +90,11 @@ impl<'p> NodeContext<'_, 'p> {
         &self.inputs
     }
 
+    /// Gives the node another input.
+    pub(crate) fn replace_input(&mut self, k: usize, id: InstructionId) {
+        self.inputs[k] = Value::Array(id);
+    }
+
     /// Builds with other inputs, then restores the node's own.
     pub(crate) fn with_inputs<R>(&mut self, inputs: Vec<Value>, build: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.inputs, inputs);

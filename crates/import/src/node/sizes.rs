@@ -22,11 +22,13 @@ impl NodeContext<'_, '_> {
             format!("input {k}: expected a scalar or a vector, got rank {}", sizes.len())
         })?;
         let count = sizes.first().copied().unwrap_or(1);
-        (0..count).map(|position| self.bounded_element(k, id, position as usize)).collect()
+        (0..count).map(|position| self.bounded_element(k, position as usize)).collect()
     }
 
-    /// Returns one of these integers.
-    fn bounded_element(&mut self, k: usize, id: InstructionId, position: usize) -> Result<Size> {
+    /// Returns an integer of an input in row-major order, as [`Self::bounded_i64s`] does. Negative
+    /// ones that are not known become 0.
+    pub(crate) fn bounded_element(&mut self, k: usize, position: usize) -> Result<Size> {
+        let id = self.input(k)?;
         let element = self.linear_element(id, position);
         let bound = match element.map(|element| (element.base, element.offset)) {
             Some((None, known)) => return Ok(Size::known(known)),
@@ -45,7 +47,9 @@ impl NodeContext<'_, '_> {
         let Some(bound) = bound.filter(|&bound| bound < i64::from(i32::MAX)) else {
             return Err(self.not_constant(k, id));
         };
-        let element = self.s32_element(id, position as i64)?;
+        let count = self.array(id).element_count();
+        let elements = self.reshape(id, &[count])?;
+        let element = self.s32_element(elements, position as i64)?;
         let zero = self.s32(0)?;
         let size = self.op(Op::Maximum {}, &[element, zero])?;
         Ok(Size { bound: bound.max(0), size: Some(size) })

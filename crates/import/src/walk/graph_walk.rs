@@ -225,6 +225,7 @@ impl<'p> Functions<'p> for Walk<'p> {
 /// Applies the node's rule, or calls the function that its op names.
 fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
+    cx.settle_equal_sizes()?;
     match rule {
         Some(Rule { translation: Translation::One(translate), .. }) => {
             let result = translate(cx)?;

@@ -3,8 +3,9 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use bounded::list;
-use hlo::InstructionId;
+use bounded::{Size, bounds, list, run_time};
+use hlo::custom_call::ASSERT;
+use hlo::{ComparisonDirection, InstructionId, Op};
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -35,15 +36,94 @@ fn paddings(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<(i64, i64)>
 fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (rank, element_type) = (cx.rank(x), cx.element_type(x));
-    let padding: Vec<(i64, i64, i64)> =
-        paddings(cx, rank)?.into_iter().map(|(low, high)| (low, high, 0)).collect();
     let value = if has_value {
         let value = cx.input(2)?;
         cx.reshape(value, &[])?
     } else {
         cx.scalar(element_type, 0.0)
     };
+    let numbers = cx.input(1)?;
+    if cx.fold(numbers).is_none() && !cx.is_bounded(numbers) && cx.sizes(numbers) == [rank as i64, 2] {
+        return pad_at_run_time(cx, x, value);
+    }
+    let padding: Vec<(i64, i64, i64)> =
+        paddings(cx, rank)?.into_iter().map(|(low, high)| (low, high, 0)).collect();
     cx.pad(x, value, &padding)
+}
+
+/// Pads an array by numbers of which some are only known at run time. Where an array of `n` rows
+/// gets `c - n` more, the result has `c` rows.
+fn pad_at_run_time(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    value: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.all_sizes(x)?;
+    let x = cx.split(x)?;
+    let dimensions: Vec<usize> = (0..sizes.len()).collect();
+    let mut data = cx.masked(&x, &dimensions, value)?;
+    let (mut starts, mut results) = (Vec::new(), Vec::new());
+    for (dimension, &size) in sizes.iter().enumerate() {
+        let [low, high] = [padding_size(cx, 2 * dimension)?, padding_size(cx, 2 * dimension + 1)?];
+        let result = padded_size(cx, size, [low, high], dimension)?;
+        // Padding beyond the true size is not needed.
+        let room = (result.bound - low.bound).max(0);
+        if size.bound > room {
+            data = cx.slice_in(data, dimension, 0, room)?;
+        }
+        starts.push(cx.size_value(low)?);
+        results.push(result);
+    }
+    let bounds = bounds(&results);
+    let fits = shape::index::element_count(&bounds).is_some();
+    cx.check(fits, || format!("the result has too many elements: {}", list(&bounds)))?;
+    let whole = cx.broadcast(value, &bounds, &[])?;
+    let padded = cx.op(Op::DynamicUpdateSlice {}, &[&[whole, data][..], &starts].concat())?;
+    cx.bounded(padded, &run_time(&results))
+}
+
+/// Returns one of the numbers at input 1.
+fn padding_size(cx: &mut NodeContext<'_, '_>, position: usize) -> Result<Size> {
+    let size = cx.bounded_element(1, position)?;
+    cx.check(size.bound >= 0, || "paddings: expected numbers >= 0".to_owned())?;
+    Ok(size)
+}
+
+/// Returns the size of a dimension after it was padded.
+fn padded_size(
+    cx: &mut NodeContext<'_, '_>,
+    size: Size,
+    padding: [Size; 2],
+    dimension: usize,
+) -> Result<Size> {
+    let numbers = cx.input(1)?;
+    for (end, part) in padding.iter().enumerate() {
+        // With a constant on the other side, the sum may be known.
+        let (Some(own), None) = (size.size, padding[1 - end].size) else { continue };
+        let (Some(_), Some(own)) = (part.size, cx.linear_element(own, 0)) else { continue };
+        let number = cx.linear_element(numbers, 2 * dimension + end);
+        let sum = number.and_then(|number| cx.known_sum(number, own));
+        let Some(sum) = sum.and_then(|sum| sum.checked_add(padding[1 - end].bound)) else { continue };
+        let most = cx.s32(sum - padding[1 - end].bound)?;
+        let own = cx.size_value(size)?;
+        let is_positive = cx.compare(ComparisonDirection::Le, own, most)?;
+        let message = format!("paddings: expected numbers >= 0 for dimension {dimension}");
+        cx.fail_unless(ASSERT, is_positive, &message)?;
+        return Ok(Size::known(sum));
+    }
+    let mut sum = size;
+    for part in padding {
+        let bound = sum.bound.checked_add(part.bound).filter(|&bound| bound <= i64::from(i32::MAX));
+        let bound = bound.ok_or_else(|| cx.invalid("the result has too many elements"))?;
+        let total = if sum.size.is_some() || part.size.is_some() {
+            let (a, b) = (cx.size_value(sum)?, cx.size_value(part)?);
+            Some(cx.add(a, b)?)
+        } else {
+            None
+        };
+        sum = Size { bound, size: total };
+    }
+    Ok(sum)
 }
 
 /// Returns 1 if the mirror image omits the element at the edge (`REFLECT`), or 0 if it repeats it

@@ -109,6 +109,8 @@ fn output_size(cx: &mut NodeContext<'_, '_>, k: usize, lowest: i64) -> Result<i6
 /// Returns the scores of `count` candidates as one group.
 fn scores_of(cx: &mut NodeContext<'_, '_>, k: usize, count: i64) -> Result<InstructionId> {
     let scores = cx.input(k)?;
+    // Elements beyond the true size are never chosen.
+    let scores = cx.masked_with(scores, f64::NEG_INFINITY)?;
     let sizes = cx.sizes(scores);
     cx.check(sizes == [count], || {
         format!("expected a score for each of {count} boxes, got shape {}", list(&sizes))
@@ -126,6 +128,7 @@ fn of_boxes(
     sigma_at: Option<usize>,
 ) -> Result<Chosen> {
     let boxes = cx.input(0)?;
+    let boxes = cx.split(boxes)?.data;
     let sizes = cx.sizes(boxes);
     let &[count, 4] = &sizes[..] else {
         return Err(cx.invalid(format!("boxes: expected shape [boxes, 4], got {}", list(&sizes))));

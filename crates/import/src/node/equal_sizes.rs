@@ -1,0 +1,102 @@
+//! Sizes that must be equal: a bounded one next to a known one is known, too.
+
+use crate::node::accepted::keeps_input_sizes;
+use crate::node::context::NodeContext;
+use hlo::custom_call::ASSERT;
+use hlo::{ComparisonDirection, InstructionId, Op, RawAttributes};
+use shape::Shape;
+use support::Result;
+
+/// A dimension of an input.
+#[derive(Clone, Copy)]
+struct Place {
+    input: usize,
+    dimension: usize,
+    bound: i64,
+    is_bounded: bool,
+}
+
+impl NodeContext<'_, '_> {
+    /// Prepares the inputs of an elementwise op, whose dimensions have one size each, except for
+    /// those of size 1. Where some inputs have a bounded size and others a known one, all get the
+    /// known one. Where bounds differ, all get the smallest. A check at run time fails if the sizes
+    /// differ, as TensorFlow does.
+    pub(crate) fn settle_equal_sizes(&mut self) -> Result<()> {
+        if !keeps_input_sizes(&self.node().op) {
+            return Ok(());
+        }
+        let mut inputs: Vec<Option<InstructionId>> =
+            self.inputs().iter().map(|input| input.array()).collect();
+        if !inputs.iter().flatten().any(|&id| self.is_bounded(id)) {
+            return Ok(());
+        }
+        let ranks: Vec<usize> = inputs.iter().map(|id| id.map_or(0, |id| self.rank(id))).collect();
+        let rank = ranks.iter().copied().max().unwrap_or(0);
+        for from_end in 1..=rank {
+            let mut places = Vec::new();
+            for (input, id) in inputs.iter().enumerate() {
+                let (Some(id), Some(dimension)) = (*id, ranks[input].checked_sub(from_end)) else { continue };
+                // The vector of a condition is over the first dimension.
+                if self.node().op == "Select" && ranks[input] != rank {
+                    continue;
+                }
+                let bound = self.sizes(id)[dimension];
+                let is_bounded = self.array(id).dimensions[dimension].is_dynamic;
+                places.push(Place { input, dimension, bound, is_bounded });
+            }
+            self.settle(&places, &mut inputs)?;
+        }
+        for (k, id) in inputs.into_iter().enumerate() {
+            if let Some(id) = id {
+                self.replace_input(k, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives one dimension of all inputs one size.
+    fn settle(&mut self, places: &[Place], inputs: &mut [Option<InstructionId>]) -> Result<()> {
+        let known = places.iter().find(|place| !place.is_bounded && place.bound != 1);
+        let least = || places.iter().filter(|place| place.is_bounded).min_by_key(|place| place.bound);
+        let Some(&expected) = known.or_else(least) else { return Ok(()) };
+        let Some(of_expected) = inputs[expected.input] else { return Ok(()) };
+        for place in places.iter().filter(|place| place.is_bounded) {
+            let has_other_bound = place.bound > expected.bound;
+            if !has_other_bound && (expected.is_bounded || place.bound != expected.bound) {
+                continue;
+            }
+            let Some(id) = inputs[place.input] else { continue };
+            let size = self.true_size(id, place.dimension)?;
+            let wanted = self.true_size(of_expected, expected.dimension)?;
+            let is_equal = self.compare(ComparisonDirection::Eq, size, wanted)?;
+            let message = format!(
+                "the sizes of dimension {} of input {} and dimension {} of input {} differ",
+                place.dimension, place.input, expected.dimension, expected.input
+            );
+            self.fail_unless(ASSERT, is_equal, &message)?;
+            let mut split = self.split(id)?;
+            split.data = self.slice_in(split.data, place.dimension, 0, expected.bound)?;
+            split.sizes[place.dimension] = if expected.is_bounded { Some(wanted) } else { None };
+            inputs[place.input] = Some(self.bounded(split.data, &split.sizes)?);
+        }
+        Ok(())
+    }
+
+    /// Fails the run if a scalar is false. `target` is [`ASSERT`] or its form that ends the process.
+    /// The message ends with the name of the node.
+    pub(crate) fn fail_unless(
+        &mut self,
+        target: &str,
+        condition: InstructionId,
+        message: &str,
+    ) -> Result<()> {
+        let call = Op::CustomCall {
+            custom_call_target: target.to_owned(),
+            backend_config: format!("{message} (node '{}')", self.name()),
+            custom_call_has_side_effect: true,
+            attributes: RawAttributes::default(),
+        };
+        self.op_shaped(&Shape::Tuple(Vec::new()), call, &[condition])?;
+        Ok(())
+    }
+}
