@@ -20,6 +20,10 @@ if [ $# = 0 ]; then
     case ${model##*/} in
       models.json) ;;
       faceboxes.json) set -- "$@" "$model --shape image_tensor=1,256,256,3" ;;
+      rvm.json)
+        states=$(printf ' --shape r%di=1,1,1,1' 1 2 3 4)
+        set -- "$@" "$model --shape src=1,144,256,3 --feed-constant downsample_ratio=0.5$states"
+        ;;
       *) set -- "$@" "$model" ;;
     esac
   done

@@ -32,6 +32,7 @@ pub(crate) struct ModelOptions {
     fetches: Vec<(String, i64)>,
     shapes: Vec<(String, i64, Vec<Option<i64>>)>,
     dims: BTreeMap<String, i64>,
+    feed_constants: BTreeMap<String, String>,
     loop_bounds: BTreeMap<String, i64>,
     target: Option<String>,
     triple: Option<String>,
@@ -64,6 +65,7 @@ impl ModelOptions {
                 fetches: self.fetches.clone(),
                 shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
                 dims: self.dims.clone(),
+                constants: self.feed_constants.clone(),
             },
             function: self.function.clone(),
             ..LoadOptions::default()

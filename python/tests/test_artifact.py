@@ -153,3 +153,18 @@ def test_quantized_arrays_have_scale_and_zero_point():
     with pytest.raises(ValueError, match="'y' is not quantized; these are: x"):
         model.quantize("y", values)
     assert tfcompile.compile(LAYER).load().quantization == {}
+
+
+def test_a_feed_becomes_a_constant_that_sizes_follow():
+    graph = b"""
+        node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+          attr { key: "shape" value { shape { dim { size: 6 } } } } }
+        node { name: "sizes" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } }
+          attr { key: "shape" value { shape { dim { size: 2 } } } } }
+        node { name: "y" op: "Reshape" input: "x" input: "sizes" attr { key: "T" value { type: DT_FLOAT } }
+          attr { key: "Tshape" value { type: DT_INT32 } } }"""
+    with pytest.raises(ValueError, match="--feed-constant sizes=VALUE"):
+        tfcompile.compile(graph)
+    model = tfcompile.compile(graph, feed_constants={"sizes": [2, 3]}).load()
+    assert list(model.feeds) == ["x"]
+    assert model([1, 2, 3, 4, 5, 6])["y"].tolist() == [[1, 2, 3], [4, 5, 6]]

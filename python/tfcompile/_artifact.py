@@ -92,9 +92,9 @@ def compile(model: Any, *, inputs: Any = None, name: str | None = None, class_na
 
     `model` is a path (SavedModel, GraphDef, MetaGraph, StableHLO, HLO), the bytes of one, a graph of TensorFlow's, a Keras model, a
     `tf.function`, or a function for JAX; `inputs` are examples of a function's arguments. Options: `config` (a `Config`, a file, a
-    proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`, `loop_bounds`, and
-    for the machine `target` (also a GPU: `cuda`, `cuda:sm_80`, `opencl`), `triple`, `cpu` (`native` for this one's), `features`; they
-    mean what the flags of `tfcompile build` mean.
+    proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`,
+    `feed_constants` (such as `{"ratio": 0.5}`), `loop_bounds`, and for the machine `target` (also a GPU: `cuda`, `cuda:sm_80`,
+    `opencl`), `triple`, `cpu` (`native` for this one's), `features`; they mean what the flags of `tfcompile build` mean.
 
     A `ValueError` says what is wrong with the model, a `NotImplementedError` what cannot be compiled.
     """

@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator
 
+import numpy as np
+
 
 @contextlib.contextmanager
 def on_disk(model: Any, inputs: Any = None) -> Iterator[tuple[Path, str]]:
@@ -116,6 +118,7 @@ def wanted(path: Path, name: str, options: dict) -> dict:
         "fetches": (),
         "shapes": {},
         "dims": {},
+        "feed_constants": {},
         "batch": None,
         "loop_bounds": {},
         "target": None,
@@ -148,8 +151,14 @@ def wanted(path: Path, name: str, options: dict) -> dict:
         "fetches": [tensor(fetch) for fetch in given["fetches"]],
         "shapes": [(*tensor(node), list(sizes)) for node, sizes in given["shapes"].items()],
         "dims": dims,
+        "feed_constants": {feed: _numbers(value) for feed, value in given["feed_constants"].items()},
         "loop_bounds": dict(given["loop_bounds"]),
     }
+
+
+def _numbers(value: Any) -> str:
+    """Returns a number, or numbers in row-major order, as the flag --feed-constant takes them."""
+    return ",".join(str(number) for number in np.ravel(value).tolist()).replace("True", "true").replace("False", "false")
 
 
 def tensor(name: Any) -> tuple[str, int]:

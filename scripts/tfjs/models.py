@@ -52,9 +52,20 @@ def run(tool, path, flags, inputs, folder):
         return dict(archive)
 
 
-def reference(modules, path, feeds, inputs, fetches, folder):
-    """Results of TensorFlow.js, in the order of the fetches."""
+def constants(flags):
+    """Numbers of the flags --feed-constant, by tensor."""
+    pairs = [value.split("=") for flag, value in zip(flags, flags[1:]) if flag == "--feed-constant"]
+    return {name: np.float32(value) for name, value in pairs}
+
+
+def reference(modules, path, feeds, inputs, fetches, fixed, folder):
+    """Results of TensorFlow.js, in the order of the fetches. `fixed` has scalars by tensor."""
     job = {"inputs": [], "outputs": []}
+    for k, (tensor, value) in enumerate(fixed.items()):
+        value.tofile(folder / f"fixed{k}")
+        job["inputs"].append(
+            {"tensor": tensor, "dtype": "float32", "shape": [], "file": str(folder / f"fixed{k}")}
+        )
     for k, feed in enumerate(feeds):
         dtype = TYPES[feed["shape"].split("[")[0]]
         array = inputs[feed["name"]].astype(np.uint8 if dtype == "bool" else dtype)
@@ -93,7 +104,8 @@ def compare(options, path, flags):
         inputs = {feed["name"]: random_input(generator, feed["shape"]) for feed in feeds}
         with tempfile.TemporaryDirectory() as folder:
             actual = run(options.tool, path, flags, inputs, pathlib.Path(folder))
-            wanted = reference(options.modules, path, feeds, inputs, fetches, pathlib.Path(folder))
+            fixed = constants(flags)
+            wanted = reference(options.modules, path, feeds, inputs, fetches, fixed, pathlib.Path(folder))
         pairs = zip(fetches, wanted, strict=True)
         values = [difference(actual[fetch["name"]], want) for fetch, want in pairs]
     except subprocess.CalledProcessError as error:

@@ -331,3 +331,47 @@ fn a_leading_dimension_holds_batches() {
     let at = output.find("step 3  x_y_prod").expect("a step");
     assert!(output[at..].contains("[[1, 1],\n   [5, 5]]"), "{output}");
 }
+
+/// A reshape to a size that is fed.
+const RESHAPE: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 6 } } } } }
+node { name: "rows" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "rest" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: -1 } } } }
+node { name: "sizes" op: "Pack" input: "rows" input: "rest" attr { key: "T" value { type: DT_INT32 } }
+       attr { key: "N" value { i: 2 } } }
+node { name: "y" op: "Reshape" input: "x" input: "sizes" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tshape" value { type: DT_INT32 } } }
+"#;
+
+#[test]
+fn a_feed_becomes_a_constant_by_a_flag_or_in_the_config() {
+    let out = directory();
+    std::fs::write(out.path().join("graph.pbtxt"), RESHAPE).expect("writable");
+    write(out.path(), "x.npy", &Literal::from_elements(&[6], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    let mut config = tfcompile(out.path());
+    let printed = text(&succeed(config.args(["config", "graph.pbtxt", "--feed-constant", "rows=2"])));
+    assert!(printed.contains("constant: \"2\""), "{printed}");
+    std::fs::write(out.path().join("config.pbtxt"), printed).expect("writable");
+    for flags in [["--feed-constant", "rows=2"], ["--config", "config.pbtxt"]] {
+        let mut run = tfcompile(out.path());
+        run.args(["run", "graph.pbtxt", "--feed", "x=x.npy", "--out", "out.npz"]).args(flags);
+        let printed = text(&succeed(&mut run));
+        assert!(printed.starts_with("y: f32[2,3]"), "{printed}");
+    }
+    let say = |flags: &[&str]| {
+        refuse(
+            tfcompile(out.path()).args(["check", "graph.pbtxt", "--shape", "rows="]).args(flags),
+            out.path(),
+        )
+    };
+    assert!(say(&["--feed-constant", "rows=2.5"]).contains("'2.5' is not a number of the type int32"));
+    assert!(say(&["--feed-constant", "y=1"]).contains("only placeholders can be constants"));
+    assert!(say(&["--feed-constant", "z=1"]).contains("'z:0' is not a node of the graph"));
+    assert!(say(&["--feed-constant", "rows"]).contains("expected a constant feed as NAME=VALUE"));
+    let unknown =
+        tfcompile(out.path()).args(["check", "graph.pbtxt", "--shape", "rows="]).output().expect("the tool");
+    assert!(text(&unknown).contains("--feed-constant rows=VALUE"), "{}", text(&unknown));
+}

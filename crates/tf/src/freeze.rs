@@ -10,6 +10,8 @@ mod functions;
 mod session;
 mod subgraph;
 
+pub(crate) use constant::node as constant_node;
+
 use crate::checkpoint::{Checkpoint, Value};
 use crate::proto::{GraphDef, MetaGraphDef, NodeDef, SaverDef, attr_value};
 use crate::{PartialShape, op_def, saved_model, source};

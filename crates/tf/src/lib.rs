@@ -41,7 +41,7 @@ pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
 pub use prepare::{
     Examined, InferOptions, Inferred, Resolved, RunRequest, config_quantization, examine, fetch_nodes, infer,
-    is_prepared, prepare, resolve,
+    is_prepared, prepare, resolve, without_constant_feeds,
 };
 pub use problem::Problem;
 pub use program::{Feed, Fetch, Program, Resource, Variable, VariableState};

@@ -5,8 +5,8 @@ mod resources;
 
 use crate::bind::bind;
 use crate::checkpoint::Checkpoint;
-use crate::prepare::{Ends, complete, reach};
-use crate::proto::{Config, GraphDef, MetaGraphDef};
+use crate::prepare::{Ends, complete, constant_feeds, reach};
+use crate::proto::{Config, Feed, GraphDef, MetaGraphDef};
 use crate::saved_model;
 use crate::substitutions::Substitutions;
 use crate::{InferOptions, Inferred, infer, source};
@@ -69,6 +69,8 @@ pub struct Model {
     ends: Option<Ends>,
     /// Hints to infer a config.
     options: InferOptions,
+    /// Feeds that flags made constants.
+    constants: Vec<Feed>,
 }
 
 impl Model {
@@ -80,6 +82,7 @@ impl Model {
             (None, None) => infer(&self.graph, &self.options),
         }
         .coded(Code::NotInferred)?;
+        inferred.config.feed.extend(self.constants.iter().cloned());
         inferred.notes.splice(0..0, self.notes.iter().cloned());
         Ok(inferred)
     }
@@ -165,9 +168,7 @@ fn finish(name: String, mut contents: Contents, options: &LoadOptions, notes: Ve
     let options = with_function.as_ref().unwrap_or(options);
     model.options.clone_from(&options.infer);
     let meta = &contents.meta;
-    let empty = GraphDef::default();
-    let graph = meta.graph_def.as_ref().unwrap_or(&empty);
-    let declared = if options.config.is_none() && options.infer.fetches.is_empty() {
+    let mut declared = if options.config.is_none() && options.infer.fetches.is_empty() {
         let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
         if let Some((config, _)) = &contents.foreign {
             Some(config.clone())
@@ -179,9 +180,18 @@ fn finish(name: String, mut contents: Contents, options: &LoadOptions, notes: Ve
     } else {
         None
     };
+    let mut given = options.config.clone();
+    model.constants = constant_feeds::of_flags(&options.infer.constants, declared.as_mut());
+    let graph = contents.meta.graph_def.get_or_insert_default();
+    constant_feeds::replace(graph, &model.constants).coded(Code::Feed)?;
+    if let Some(config) = &mut given {
+        constant_feeds::take(graph, config).coded(Code::Feed)?;
+    }
+    let empty = GraphDef::default();
+    let graph = contents.meta.graph_def.as_ref().unwrap_or(&empty);
     model.config.clone_from(&declared);
     // Only variables and tables that the fetches need are replaced.
-    let config = match declared.or_else(|| options.config.clone()) {
+    let config = match declared.or(given) {
         Some(config) => config,
         None => {
             let ends = Ends::find(graph, &options.infer).coded(Code::NotInferred)?;

@@ -1,6 +1,7 @@
 //! Prepares a program from files: validation, feeds, pruning, types, functions, and control flow.
 
 mod config;
+pub(crate) mod constant_feeds;
 mod feeds;
 mod gradient;
 mod infer;
@@ -15,6 +16,7 @@ mod resolve;
 mod signatures;
 mod variables;
 
+pub use constant_feeds::without as without_constant_feeds;
 pub(crate) use infer::{Ends, Reached, complete, reach};
 pub use infer::{InferOptions, Inferred, infer};
 pub use problems::{Examined, examine, is_prepared};
@@ -35,7 +37,8 @@ type FedOutput = (String, i64);
 /// Validates a config, applies it to a graph, and returns the program that it describes.
 ///
 /// Every message names the offending node, feed, fetch, or variable.
-pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
+pub fn prepare(mut graph: GraphDef, mut config: Config) -> Result<Program> {
+    constant_feeds::take(&mut graph, &mut config).coded(Code::Feed)?;
     config::validate(&config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;
     let empty = Vec::new();

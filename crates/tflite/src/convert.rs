@@ -115,6 +115,7 @@ pub(crate) fn convert(
             shape: Some(shape_of(&sizes)),
             name: names.unique(&identifier(&name)),
             r#type: data_type.number(),
+            ..Feed::default()
         });
         values[tensor] = Some(value);
     }

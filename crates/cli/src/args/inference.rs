@@ -19,6 +19,10 @@ pub(crate) struct InferArgs {
     /// for dimension 1 of feed x. Can be repeated
     #[arg(long, value_name = "NAME=N", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
+    /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that
+    /// commas separate, such as ratio=0.25. Can be repeated
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "config")]
+    pub(crate) feed_constant: Vec<String>,
     /// Short for --dim batch=N
     #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) batch: Option<i64>,
@@ -35,6 +39,17 @@ impl InferArgs {
             let (id, sizes) = shape(text)?;
             if options.shapes.insert(id.clone(), sizes).is_some() {
                 return Err(Error::invalid(format!("--shape is given twice for '{}:{}'", id.0, id.1)));
+            }
+        }
+        for text in &self.feed_constant {
+            let pair = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+            let (name, value) = pair.ok_or_else(|| {
+                Error::invalid(format!(
+                    "expected a constant feed as NAME=VALUE, such as ratio=0.25 or size=224,224, got '{text}'"
+                ))
+            })?;
+            if options.constants.insert(name.to_owned(), value.to_owned()).is_some() {
+                return Err(Error::invalid(format!("--feed-constant is given twice for '{name}'")));
             }
         }
         let batch = self.batch.map(|size| ("batch".to_owned(), size));

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
         fetch,
         shape: shapes.shape.clone(),
         dim: shapes.dim.clone(),
-        batch: None,
+        ..Default::default()
     }
     .options()?;
     let module = compiler::guarded(|| extract(graph, arguments, infer, xla))?;

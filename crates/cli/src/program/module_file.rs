@@ -66,6 +66,7 @@ fn refuse_flags(flags: &ModelArgs) -> Result<()> {
         ("--checkpoint", flags.choice.checkpoint.is_some()),
         ("--function", flags.choice.function.is_some()),
         ("--fetch", !flags.inference.fetch.is_empty()),
+        ("--feed-constant", !flags.inference.feed_constant.is_empty()),
         ("--loop-bound", !flags.loop_bound.is_empty()),
     ];
     match given.iter().find(|(_, given)| *given) {

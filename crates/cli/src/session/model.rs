@@ -201,13 +201,13 @@ impl Read {
             load.variables_to_feed = VariablesToFeed::All;
             let model = compiler::load(&flags.model, &load)?;
             match config {
-                Some(config) => Ok((config, model)),
+                Some(config) => Ok((tf::without_constant_feeds(&config), model)),
                 None => {
                     let inferred = model.infer()?;
                     if !inferred.problems.is_empty() {
                         return Err(crate::program::model::not_inferred(&model.name, &inferred));
                     }
-                    Ok((inferred.config, model))
+                    Ok((tf::without_constant_feeds(&inferred.config), model))
                 }
             }
         })?;

@@ -275,14 +275,18 @@ impl<'p> NodeContext<'_, 'p> {
     pub(crate) fn not_constant(&mut self, k: usize, id: InstructionId) -> Error {
         self.state.request_constant(&self.name, k);
         let origins = self.origins(id);
+        let fix = match self.only_feed(id) {
+            Some(node) => format!("give the feed a value with --feed-constant {node}=VALUE"),
+            None => "make it a Const in the graph".to_owned(),
+        };
         let origins = match origins.as_slice() {
             [] => "it is too large to be evaluated at compile time".to_owned(),
             origins => format!("it depends on {}", origins.join(", ")),
         };
         Error::invalid(format!(
             "Input {k} to node `{}` with op {} must be a compile-time constant: {origins}. Shapes, axes and the like \
-             must follow from constants and from the shapes of feeds: make it a Const in the graph, or feed the \
-             tensor that it leads to instead.",
+             must follow from constants and from the shapes of feeds: {fix}, or feed the tensor that it leads to \
+             instead.",
             self.name, self.node.op
         )).coded(Code::NotConstant)
     }

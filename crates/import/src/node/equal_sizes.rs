@@ -82,8 +82,8 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// Fails the run if a scalar is false. `target` is [`ASSERT`] or its form that ends the process.
-    /// The message ends with the name of the node.
+    /// Fails the run if a scalar is false. `target` is [`ASSERT`] or its form that ends the
+    /// process. The message ends with the name of the node.
     pub(crate) fn fail_unless(
         &mut self,
         target: &str,

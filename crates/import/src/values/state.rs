@@ -11,6 +11,7 @@ use bounded::{Builder, Checkpoint, VariableId};
 use hlo::{InstructionId, Module, Op};
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use support::{Id, IdVec};
 use tf::{Program, VariableState};
@@ -325,6 +326,19 @@ impl State<'_> {
 
     /// Describes the feeds, variables, and random numbers that an instruction depends on.
     pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
+        self.origin_set(id).iter().map(Origin::to_string).collect()
+    }
+
+    /// Returns the node of the feed that an instruction depends on, if it depends on nothing else.
+    pub(crate) fn only_feed(&self, id: InstructionId) -> Option<String> {
+        let mut origins = self.origin_set(id).into_iter();
+        match (origins.next(), origins.next()) {
+            (Some(Origin::Feed(node, 0)), None) => Some(node),
+            _ => None,
+        }
+    }
+
+    fn origin_set(&self, id: InstructionId) -> BTreeSet<Origin> {
         let mut origins = BTreeSet::new();
         for (level, id) in self.dependencies(id) {
             let scope = self.scope_at(level);
@@ -332,24 +346,45 @@ impl State<'_> {
             match (instruction.op(), scope.captures()) {
                 (Op::Parameter { number }, None) => origins.insert(self.parameter_origin(*number)),
                 (Op::RngGetAndUpdateState { .. }, _) => {
-                    origins.insert(format!("random numbers (node '{}')", instruction.metadata().op_name))
+                    origins.insert(Origin::Random(instruction.metadata().op_name.clone()))
                 }
                 _ => false,
             };
         }
-        origins.into_iter().collect()
+        origins
     }
 
-    fn parameter_origin(&self, number: usize) -> String {
+    fn parameter_origin(&self, number: usize) -> Origin {
         match self.program.feeds.get(number) {
-            Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
+            Some(feed) => Origin::Feed(feed.id.0.clone(), feed.id.1),
             None => {
                 let variables = self.program.variables.iter();
                 let mut initialized =
                     variables.filter(|variable| variable.state != VariableState::Uninitialized);
                 let variable = initialized.nth(number - self.program.feeds.len());
-                format!("the variable '{}'", variable.map_or("", |variable| &variable.node_name))
+                Origin::Variable(variable.map_or_else(String::new, |variable| variable.node_name.clone()))
             }
+        }
+    }
+}
+
+/// Something that a value depends on, by the name of its node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    /// A feed: a node and its output.
+    Feed(String, i64),
+    /// A variable.
+    Variable(String),
+    /// A node that draws random numbers.
+    Random(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Feed(node, output) => write!(f, "the feed '{node}:{output}'"),
+            Self::Variable(node) => write!(f, "the variable '{node}'"),
+            Self::Random(node) => write!(f, "random numbers (node '{node}')"),
         }
     }
 }

@@ -11,7 +11,7 @@ use support::{Error, Result};
 const MAX_CONTENT: usize = 1 << 31;
 
 /// Creates a `Const` node.
-pub(super) fn node(name: &str, value: &Value) -> Result<NodeDef> {
+pub(crate) fn node(name: &str, value: &Value) -> Result<NodeDef> {
     let tensor = tensor(value).map_err(|e| e.context(format!("variable '{name}'")))?;
     let attr = BTreeMap::from([
         ("dtype".to_owned(), AttrValue::from(attr_value::Value::Type(value.data_type().number()))),

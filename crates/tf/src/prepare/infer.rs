@@ -38,6 +38,9 @@ pub struct InferOptions {
     /// Sizes that are unknown in the graph: `batch` is the size of leading dimensions of feeds, and
     /// `NODE.D` or `NODE:K.D` is the size of dimension `D` of one feed.
     pub dims: BTreeMap<String, i64>,
+    /// Values of feeds that become constants, by the name of the feed or its node: numbers that
+    /// commas separate.
+    pub constants: BTreeMap<String, String>,
 }
 
 /// An inferred config, with notes and problems.

@@ -51,6 +51,7 @@ pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
 
 /// Collects problems. Returns an error if the problem prevents any further examination.
 fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> Result<()> {
+    let config = &super::constant_feeds::without(config);
     config::validate(config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;
     let empty = Vec::new();

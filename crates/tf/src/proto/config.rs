@@ -38,6 +38,10 @@ pub struct Feed {
     pub name: String,
     #[prost(int32, tag = "4")]
     pub r#type: i32,
+    /// Value of a feed that becomes a constant: numbers that commas separate. A field of this
+    /// compiler, which tf2xla does not have.
+    #[prost(string, tag = "1000")]
+    pub constant: String,
 }
 
 /// A result of the program. Shape and type are informative only.

@@ -43,6 +43,7 @@ fn config(signature: &SignatureDef) -> Result<Config> {
             shape: info.tensor_shape.clone(),
             name: name.clone(),
             r#type: info.dtype,
+            ..Feed::default()
         });
     }
     for (name, info) in &signature.outputs {

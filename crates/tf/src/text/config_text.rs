@@ -14,6 +14,9 @@ pub(crate) fn config_to_text(config: &Config) -> String {
         id(&mut out, feed.id.as_ref());
         shape(&mut out, feed.shape.as_ref());
         named(&mut out, &feed.name, feed.r#type);
+        if !feed.constant.is_empty() {
+            field(&mut out, "constant", &quoted(feed.constant.as_bytes()));
+        }
         out.push_str("}\n");
     }
     for fetch in &config.fetch {

@@ -283,6 +283,7 @@ messages! {
         one("shape", 2, Message(&TENSOR_SHAPE)),
         one("name", 3, String),
         one("type", 4, DTYPE),
+        one("constant", 1000, String),
     }
     FETCH = "tensorflow.tf2xla.Fetch" as Fetch, {
         one("id", 1, Message(&TENSOR_ID)),
