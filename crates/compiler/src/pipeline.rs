@@ -8,14 +8,14 @@ use passes::{
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining,
     DeadCodeElimination, DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding,
     DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing,
-    InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander, MultiOutputFusion, Pass,
-    PassRecord, Pipeline, PowerExpander, PredContractionExpander, ProducerDuplication,
-    QuantizedConstantFolding, QuantizedContraction, ReductionNormalization, RequantizationFolding,
-    RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
-    TriangularSolveExpander, TupleSimplifier, WeightScaleSinking, WhileLoopAccumulationSinking,
-    WhileLoopConstantSinking, WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification,
-    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
-    WhileLoopUninitializedBuffers,
+    FloatRequantization, InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander,
+    MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander, PredContractionExpander,
+    ProducerDuplication, QuantizedConstantFolding, QuantizedContraction, ReductionNormalization,
+    RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal,
+    TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier, WeightScaleSinking,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use plan::Precision;
 use shape::PrimitiveType;
@@ -167,6 +167,8 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
             Box::new(ByteLookup),
             // After the last simplification, which would move the scales back to constant weights.
             Box::new(WeightScaleSinking),
+            // Reads fixed-point arithmetic as front ends write it.
+            Box::new(FloatRequantization),
             // After the last constant folding, which would widen constants again.
             Box::new(IntegerNarrowing),
             Box::new(TreeReductionRewriter),
@@ -275,6 +277,10 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         pipeline.remove(ByteContraction::default().name());
         // Products of floats are faster than those of integers of 32 bits.
         pipeline.remove(QuantizedContraction.name());
+    }
+    // Devices may add without rounding the product.
+    if !has_byte_products || on_device {
+        pipeline.remove(FloatRequantization.name());
     }
     if on_device {
         pipeline.remove(ByteLookup.name());

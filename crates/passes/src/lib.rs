@@ -64,8 +64,8 @@ pub use numerics::{
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
 pub use quantization::{
-    DequantizationSinking, DequantizedConstantFolding, QuantizedConstantFolding, QuantizedContraction,
-    RequantizationFolding,
+    DequantizationSinking, DequantizedConstantFolding, FloatRequantization, QuantizedConstantFolding,
+    QuantizedContraction, RequantizationFolding,
 };
 pub use simplify::{
     AlgebraicSimplifier, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
@@ -100,6 +100,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(DotOperandLayout),
         Box::new(DynamicDimensionResults),
         Box::new(FloatNarrowing { to: shape::PrimitiveType::Bf16 }),
+        Box::new(FloatRequantization),
         Box::new(InstructionFusion::default()),
         Box::new(IntegerNarrowing),
         Box::new(ConvolutionChaining::default()),

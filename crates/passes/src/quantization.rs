@@ -2,16 +2,21 @@
 //!
 //! The passes read the forms of `hlo::quantization`, and run in this order: constants become
 //! integers, dequantization moves toward the results, contractions multiply integers, and the
-//! scales before a quantization become one.
+//! scales before a quantization become one. Scales in fixed-point arithmetic become `f32` where
+//! that gives the same integers.
 
 mod constants;
 mod contraction;
 mod edit;
+mod float_line;
+mod float_requantization;
 mod forms;
 mod requantization;
 mod sinking;
+mod steps;
 
 pub use constants::{DequantizedConstantFolding, QuantizedConstantFolding};
 pub use contraction::QuantizedContraction;
+pub use float_requantization::FloatRequantization;
 pub use requantization::RequantizationFolding;
 pub use sinking::DequantizationSinking;

@@ -1,0 +1,177 @@
+//! Arithmetic of `f32` that rounds a scaled integer to the same small integer as exact arithmetic
+//! does, for every input.
+//!
+//! Both sides never decrease. They are the same everywhere if each result begins at the same input.
+
+use super::steps::{Chain, Line};
+
+/// Rounds what is added to it to an integer, in its lowest bits: its unit in the last place is 1.
+pub(super) const ROUNDER: f32 = 12_582_912.0;
+
+/// Half the distance of [`ROUNDER`] to the numbers with another unit in the last place.
+const MOST: f64 = 2_097_152.0;
+
+/// `round(x * scale + offset)`; with a mirrored offset, `round(x * scale - offset)` for `x < 0`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FloatLine {
+    pub(super) scale: f32,
+    pub(super) offset: f32,
+    /// An input whose result is corrected, and by how much.
+    pub(super) exception: Option<(i32, i32)>,
+}
+
+/// Form of the lines of all channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// True if the offset has the sign of the input.
+    pub(super) is_mirrored: bool,
+    /// Integer that is added to the rounded number.
+    pub(super) zero: i32,
+}
+
+impl FloatLine {
+    /// The result before the exception, in the arithmetic of the generated code.
+    fn rounded(self, form: Form, x: i64) -> i64 {
+        let offset = if form.is_mirrored && x < 0 { -self.offset } else { self.offset };
+        let sum = (x as f32 * self.scale + offset) + ROUNDER;
+        i64::from(sum.to_bits() as i32 - ROUNDER.to_bits() as i32) + i64::from(form.zero)
+    }
+}
+
+/// The least input of each result from the second one on.
+#[derive(Debug)]
+pub(super) struct Starts {
+    /// The first result that has a least input.
+    first: i64,
+    inputs: Vec<i64>,
+    /// The inputs at both ends, and whether their results are the limits of all channels.
+    ends: [(i64, i64, bool); 2],
+    lines: [Line; 2],
+}
+
+impl Starts {
+    /// Finds them for inputs in `range`. `limits` holds the least and the largest result of all
+    /// channels.
+    pub(super) fn of(chain: &Chain, channel: usize, range: [i64; 2], limits: [i64; 2]) -> Option<Self> {
+        let [low, high] = range.map(|x| chain.result(channel, x));
+        let lines = [true, false].map(|is_negative| chain.line(channel, is_negative));
+        let (low, high) = (low?, high?);
+        let mut inputs = Vec::new();
+        for result in low + 1..=high {
+            inputs.push(start(chain, channel, result, range, lines)?);
+        }
+        let ends = [(range[0], low, low == limits[0]), (range[1], high, high == limits[1])];
+        Some(Self { first: low + 1, inputs, ends, lines })
+    }
+
+    /// Inputs whose results decide, with the results.
+    fn results(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        (self.first..).zip(&self.inputs).map(|(result, &input)| (input, result))
+    }
+
+    /// True if all results but the first begin at inputs of this sign.
+    fn all_have(&self, is_negative: bool) -> bool {
+        self.inputs.iter().all(|&input| (input < 0) == is_negative && (input - 1 < 0) == is_negative)
+    }
+
+    /// The form for which a line of this channel can be found.
+    pub(super) fn form(&self) -> Form {
+        let [below, above] = self.lines.map(|line| line.offset);
+        let is_mirrored = below != above && !self.all_have(false) && !self.all_have(true);
+        let zero = if is_mirrored { ((below + above - 1.0) / 2.0).round() as i32 } else { 0 };
+        Form { is_mirrored, zero }
+    }
+
+    /// A line with the same results; with an exception only if there is none without.
+    pub(super) fn fit(&self, form: Form) -> Option<FloatLine> {
+        let slope = self.lines[0].slope;
+        let most = self.ends.iter().map(|end| (end.0 as f64 * slope).abs()).fold(1.0, f64::max);
+        if !(slope > 0.0 && slope < 0.5 && most + self.lines[1].offset.abs() < MOST) {
+            return None;
+        }
+        let mut with_exception = None;
+        for ulps in [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6] {
+            let scale = f32::from_bits((slope as f32).to_bits().checked_add_signed(ulps)?);
+            for offset in self.offsets(form, scale) {
+                let mut line = FloatLine { scale, offset, exception: None };
+                if form.is_mirrored && offset < 0.0 {
+                    continue;
+                }
+                match self.exceptions(form, line) {
+                    Some(None) => return Some(line),
+                    Some(exception) => {
+                        line.exception = exception;
+                        with_exception = with_exception.or(Some(line));
+                    }
+                    None => {}
+                }
+            }
+        }
+        with_exception
+    }
+
+    /// Offsets for which real numbers have the same results, or nearly so.
+    fn offsets(&self, form: Form, scale: f32) -> Vec<f32> {
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        for (input, result) in self.results() {
+            let edge = (result - i64::from(form.zero)) as f64 - 0.5;
+            for (x, is_above) in [(input, true), (input - 1, false)] {
+                let rest = edge - x as f64 * f64::from(scale);
+                let is_flipped = form.is_mirrored && x < 0;
+                let rest = if is_flipped { -rest } else { rest };
+                if is_above == is_flipped {
+                    high = high.min(rest);
+                } else {
+                    low = low.max(rest);
+                }
+            }
+        }
+        if !(low.is_finite() && high.is_finite()) {
+            return vec![(self.lines[1].offset - 0.5 - f64::from(form.zero)) as f32];
+        }
+        [0.5, 0.3, 0.7, 0.1, 0.9].map(|part| (low + (high - low) * part) as f32).to_vec()
+    }
+
+    /// The exception that a line needs, if one is enough.
+    fn exceptions(&self, form: Form, line: FloatLine) -> Option<Option<(i32, i32)>> {
+        let at = |x: i64| line.rounded(form, x);
+        let mut found = None;
+        let mut except = |input: i64, by: i32| {
+            let is_first = found.is_none();
+            found = Some((i32::try_from(input).ok()?, by));
+            is_first.then_some(())
+        };
+        for (input, result) in self.results() {
+            if at(input) < result {
+                (at(input) == result - 1 && at(input + 1) >= result).then_some(())?;
+                except(input, 1)?;
+            }
+            if at(input - 1) >= result {
+                (at(input - 1) == result && at(input - 2) < result).then_some(())?;
+                except(input - 1, -1)?;
+            }
+        }
+        let [(least, low, is_least), (most, high, is_most)] = self.ends;
+        let is_inside = (is_least && at(least) <= low || at(least) == low)
+            && (is_most && at(most) >= high || at(most) == high);
+        is_inside.then_some(found)
+    }
+}
+
+/// The least input whose result is at least `result`.
+fn start(chain: &Chain, channel: usize, result: i64, range: [i64; 2], lines: [Line; 2]) -> Option<i64> {
+    const FAR: usize = 8;
+    let guess = |line: Line| ((result as f64 - line.offset) / line.slope).ceil();
+    let guess = if guess(lines[0]) < 0.0 { guess(lines[0]) } else { guess(lines[1]).max(0.0) };
+    let mut input = (guess as i64).clamp(range[0] + 1, range[1]);
+    for _ in 0..FAR {
+        if chain.result(channel, input)? < result {
+            input += 1;
+        } else if chain.result(channel, input - 1)? >= result {
+            input -= 1;
+        } else {
+            return Some(input);
+        }
+    }
+    None
+}
