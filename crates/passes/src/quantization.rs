@@ -10,6 +10,8 @@ mod contraction;
 mod edit;
 mod float_line;
 mod float_requantization;
+mod float_rounding;
+mod float_sum;
 mod forms;
 mod requantization;
 mod sinking;

@@ -3,22 +3,20 @@
 //!
 //! Both sides never decrease. They are the same everywhere if each result begins at the same input.
 
+use super::float_rounding::{self, MOST};
 use super::steps::{Chain, Line};
 
-/// Rounds what is added to it to an integer, in its lowest bits: its unit in the last place is 1.
-pub(super) const ROUNDER: f32 = 12_582_912.0;
-
-/// Half the distance of [`ROUNDER`] to the numbers with another unit in the last place.
-const MOST: f64 = 2_097_152.0;
-
 /// `round(x * scale + offset)`; with a mirrored offset, `round(x * scale - offset)` for `x < 0`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct FloatLine {
     pub(super) scale: f32,
     pub(super) offset: f32,
-    /// An input whose result is corrected, and by how much.
-    pub(super) exception: Option<(i32, i32)>,
+    /// Inputs whose results are corrected, and by how much.
+    pub(super) exceptions: Vec<(i32, i32)>,
 }
+
+/// Maximum number of exceptions. More take longer than the arithmetic that a line replaces.
+const MOST_EXCEPTIONS: usize = 3;
 
 /// Form of the lines of all channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +28,10 @@ pub(super) struct Form {
 }
 
 impl FloatLine {
-    /// The result before the exception, in the arithmetic of the generated code.
-    fn rounded(self, form: Form, x: i64) -> i64 {
+    /// The result without exceptions, in the arithmetic of the generated code.
+    fn rounded(&self, form: Form, x: i64) -> i64 {
         let offset = if form.is_mirrored && x < 0 { -self.offset } else { self.offset };
-        let sum = (x as f32 * self.scale + offset) + ROUNDER;
-        i64::from(sum.to_bits() as i32 - ROUNDER.to_bits() as i32) + i64::from(form.zero)
+        float_rounding::integer(x as f32 * self.scale + offset) + i64::from(form.zero)
     }
 }
 
@@ -82,32 +79,31 @@ impl Starts {
         Form { is_mirrored, zero }
     }
 
-    /// A line with the same results; with an exception only if there is none without.
+    /// A line with the same results, and with few exceptions.
     pub(super) fn fit(&self, form: Form) -> Option<FloatLine> {
         let slope = self.lines[0].slope;
         let most = self.ends.iter().map(|end| (end.0 as f64 * slope).abs()).fold(1.0, f64::max);
         if !(slope > 0.0 && slope < 0.5 && most + self.lines[1].offset.abs() < MOST) {
             return None;
         }
-        let mut with_exception = None;
+        let mut best: Option<FloatLine> = None;
         for ulps in [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6] {
             let scale = f32::from_bits((slope as f32).to_bits().checked_add_signed(ulps)?);
             for offset in self.offsets(form, scale) {
-                let mut line = FloatLine { scale, offset, exception: None };
+                let mut line = FloatLine { scale, offset, exceptions: Vec::new() };
+                let most = best.as_ref().map_or(MOST_EXCEPTIONS + 1, |best| best.exceptions.len());
                 if form.is_mirrored && offset < 0.0 {
                     continue;
                 }
-                match self.exceptions(form, line) {
-                    Some(None) => return Some(line),
-                    Some(exception) => {
-                        line.exception = exception;
-                        with_exception = with_exception.or(Some(line));
-                    }
-                    None => {}
+                let Some(exceptions) = self.exceptions(form, &line, most) else { continue };
+                line.exceptions = exceptions;
+                if line.exceptions.is_empty() {
+                    return Some(line);
                 }
+                best = Some(line);
             }
         }
-        with_exception
+        best
     }
 
     /// Offsets for which real numbers have the same results, or nearly so.
@@ -132,28 +128,24 @@ impl Starts {
         [0.5, 0.3, 0.7, 0.1, 0.9].map(|part| (low + (high - low) * part) as f32).to_vec()
     }
 
-    /// The exception that a line needs, if one is enough.
-    fn exceptions(&self, form: Form, line: FloatLine) -> Option<Option<(i32, i32)>> {
+    /// The exceptions that a line needs, if they are fewer than `most` and corrections by one.
+    fn exceptions(&self, form: Form, line: &FloatLine, most: usize) -> Option<Vec<(i32, i32)>> {
         let at = |x: i64| line.rounded(form, x);
-        let mut found = None;
-        let mut except = |input: i64, by: i32| {
-            let is_first = found.is_none();
-            found = Some((i32::try_from(input).ok()?, by));
-            is_first.then_some(())
-        };
+        let mut found = Vec::new();
         for (input, result) in self.results() {
             if at(input) < result {
                 (at(input) == result - 1 && at(input + 1) >= result).then_some(())?;
-                except(input, 1)?;
+                found.push((i32::try_from(input).ok()?, 1));
             }
             if at(input - 1) >= result {
                 (at(input - 1) == result && at(input - 2) < result).then_some(())?;
-                except(input - 1, -1)?;
+                found.push((i32::try_from(input - 1).ok()?, -1));
             }
+            (found.len() < most).then_some(())?;
         }
-        let [(least, low, is_least), (most, high, is_most)] = self.ends;
+        let [(least, low, is_least), (greatest, high, is_greatest)] = self.ends;
         let is_inside = (is_least && at(least) <= low || at(least) == low)
-            && (is_most && at(most) >= high || at(most) == high);
+            && (is_greatest && at(greatest) >= high || at(greatest) == high);
         is_inside.then_some(found)
     }
 }

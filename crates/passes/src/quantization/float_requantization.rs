@@ -1,17 +1,16 @@
 //! Scaling of sums to bytes in `f32`, where it gives the same bytes as fixed-point arithmetic.
 
 use super::edit::Edit;
-use super::float_line::{FloatLine, Form, ROUNDER, Starts};
+use super::float_line::{FloatLine, Form, Starts};
+use super::float_rounding::{self, FEW_OPERATIONS, Functions};
+use super::float_sum::FloatSum;
 use super::steps::Chain;
 use crate::pass::{Changed, Pass};
 use crate::query::{executed_computations, is_static};
 use crate::simplify::dce;
 use hlo::analysis::{ChannelConstant, Range, range};
-use hlo::{
-    ComparisonDirection, ComparisonType, Computation, ComputationBuilder, ComputationId, InstructionId,
-    Module, Op,
-};
-use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op};
+use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -32,9 +31,6 @@ pub struct FloatRequantization;
 /// Elements below which an array is not worth the search.
 const FEW_ELEMENTS: i64 = 64;
 
-/// Operations, of which arithmetic of `f32` saves some.
-const FEW_OPERATIONS: usize = 6;
-
 impl Pass for FloatRequantization {
     fn name(&self) -> &'static str {
         "float-requantization"
@@ -50,13 +46,26 @@ impl Pass for FloatRequantization {
                 let computation = &module[id];
                 let known = range(computation, root, &|id| ranges.get(&id).copied());
                 ranges.insert(root, known);
-                let Some(scaling) = Scaling::of(computation, root, &ranges) else { continue };
+                if !may_be_scaled(computation, root) {
+                    continue;
+                }
+                let new = match FloatSum::of(computation, root) {
+                    Some(sum) => Replacement::Sum(sum),
+                    None => match Scaling::of(computation, root, &ranges) {
+                        Some(scaling) => Replacement::Scaling(scaling),
+                        None => continue,
+                    },
+                };
                 let functions = match functions {
                     Some(functions) => functions,
                     None => *functions.insert(Functions::add(module)?),
                 };
-                let new = scaling.build(module.computation_mut(id), root, functions);
-                module.computation_mut(id).replace_all_uses(root, new);
+                let computation = module.computation_mut(id);
+                let new = match new {
+                    Replacement::Scaling(scaling) => scaling.build(computation, root, functions),
+                    Replacement::Sum(sum) => sum.build(computation, root, functions),
+                };
+                computation.replace_all_uses(root, new);
                 ranges.insert(new, known);
                 has_replaced = true;
             }
@@ -69,33 +78,17 @@ impl Pass for FloatRequantization {
     }
 }
 
-/// Functions of scalars that change bits.
-#[derive(Clone, Copy)]
-struct Functions {
-    /// The bits of an `f32`.
-    bits: ComputationId,
-    /// A positive `f32` with the sign of an `s32`.
-    with_sign: ComputationId,
+/// What takes the place of integer arithmetic.
+enum Replacement {
+    Scaling(Scaling),
+    Sum(FloatSum),
 }
 
-impl Functions {
-    fn add(module: &mut Module) -> Result<Self> {
-        let f32 = || Shape::array(PrimitiveType::F32, &[]);
-        let s32 = || Shape::array(PrimitiveType::S32, &[]);
-        let mut b = ComputationBuilder::new("bits");
-        let x = b.parameter("x", f32());
-        let root = b.op_with_shape(module, s32(), Op::BitcastConvert {}, &[x])?;
-        let bits = module.add_computation(b.finish(root));
-        let mut b = ComputationBuilder::new("with_sign");
-        let (sign, x) = (b.parameter("sign", s32()), b.parameter("x", f32()));
-        let upper = b.constant(Literal::scalar(i32::MIN));
-        let sign = b.op_with_shape(module, s32(), Op::And {}, &[sign, upper])?;
-        let x = b.op_with_shape(module, s32(), Op::BitcastConvert {}, &[x])?;
-        let x = b.op_with_shape(module, s32(), Op::Or {}, &[x, sign])?;
-        let root = b.op_with_shape(module, f32(), Op::BitcastConvert {}, &[x])?;
-        let with_sign = module.add_computation(b.finish(root));
-        Ok(Self { bits, with_sign })
-    }
+/// True for a conversion of many integers to bytes.
+fn may_be_scaled(computation: &Computation, id: InstructionId) -> bool {
+    let is_conversion = matches!(computation[id].op(), Op::Convert {}) && is_static(computation, id);
+    is_conversion
+        && computation[id].shape().as_array().is_some_and(|shape| shape.element_count() >= FEW_ELEMENTS)
 }
 
 /// A scaling in `f32`.
@@ -114,17 +107,9 @@ impl Scaling {
         root: InstructionId,
         ranges: &BTreeMap<InstructionId, Range>,
     ) -> Option<Self> {
-        use PrimitiveType::{S8, S32, S64, U8};
-        let Op::Convert {} = computation[root].op() else { return None };
+        use PrimitiveType::{S32, S64};
         let shape = computation[root].shape().as_array()?;
-        let storage = match shape.element_type {
-            S8 => [i64::from(i8::MIN), i64::from(i8::MAX)],
-            U8 => [0, i64::from(u8::MAX)],
-            _ => return None,
-        };
-        if shape.element_count() < FEW_ELEMENTS || !is_static(computation, root) {
-            return None;
-        }
+        let storage = float_rounding::of_bytes(shape.element_type)?;
         let chain = Chain::of(computation, computation[root].operands()[0])?;
         let x = computation[chain.source].shape().as_array()?;
         if chain.operations() < FEW_OPERATIONS || !matches!(x.element_type, S32 | S64) {
@@ -164,8 +149,6 @@ impl Scaling {
         let shape = computation[root].shape().expect_array().clone();
         let (f32, s32) =
             [PrimitiveType::F32, PrimitiveType::S32].map(|ty| shape.with_element_type(ty)).into();
-        let dimensions: Vec<usize> = (0..shape.rank()).collect();
-        let map = |to_apply| Op::Map { dimensions: dimensions.clone(), to_apply };
         let of_channels = |value: &dyn Fn(&FloatLine) -> f64| ChannelConstant {
             dimension: self.dimension,
             values: self.lines.iter().map(value).collect(),
@@ -180,34 +163,21 @@ impl Scaling {
         let scale = edit.spread(&of_channels(&|line| line.scale.into()), &f32);
         let product = edit.add(Op::Multiply {}, &f32, &[real, scale]);
         let offset = edit.spread(&of_channels(&|line| line.offset.into()), &f32);
-        let offset = if self.form.is_mirrored {
-            edit.add(map(functions.with_sign), &f32, &[x, offset])
-        } else {
-            offset
-        };
+        let offset = if self.form.is_mirrored { functions.with_sign(&mut edit, x, offset) } else { offset };
         let sum = edit.add(Op::Add {}, &f32, &[product, offset]);
-        let rounder = edit.spread(&ChannelConstant::of_all(ROUNDER.into()), &f32);
-        let rounded = edit.add(Op::Add {}, &f32, &[sum, rounder]);
-        let bits = edit.add(map(functions.bits), &s32, &[rounded]);
-        let zero = ChannelConstant::of_all(f64::from(ROUNDER.to_bits()) - f64::from(self.form.zero));
-        let zero = edit.spread(&zero, &s32);
-        let mut result = edit.add(Op::Subtract {}, &s32, &[bits, zero]);
-        if self.lines.iter().any(|line| line.exception.is_some()) {
-            let exception = |line: &FloatLine| line.exception.unwrap_or_default();
+        let mut result = functions.rounded(&mut edit, sum, self.form.zero);
+        let rounds = self.lines.iter().map(|line| line.exceptions.len()).max().unwrap_or(0);
+        for round in 0..rounds {
+            let exception = |line: &FloatLine| line.exceptions.get(round).copied().unwrap_or_default();
             let at = edit.spread(&of_channels(&|line| exception(line).0.into()), &s32);
             let by = edit.spread(&of_channels(&|line| exception(line).1.into()), &s32);
             let none = edit.spread(&ChannelConstant::of_all(0.0), &s32);
-            let equal = Op::Compare {
-                direction: ComparisonDirection::Eq,
-                comparison_type: ComparisonType::default(),
-            };
+            let comparison_type = ComparisonType::default();
+            let equal = Op::Compare { direction: ComparisonDirection::Eq, comparison_type };
             let is_at = edit.add(equal, &shape.with_element_type(PrimitiveType::Pred), &[x, at]);
             let by = edit.add(Op::Select {}, &s32, &[is_at, by, none]);
             result = edit.add(Op::Add {}, &s32, &[result, by]);
         }
-        let scalar = ArrayShape::new(PrimitiveType::S32, &[]);
-        let [least, most] = self.limits.map(|end| edit.spread(&ChannelConstant::of_all(end as f64), &scalar));
-        let clamped = edit.add(Op::Clamp {}, &s32, &[least, result, most]);
-        edit.convert(clamped, shape.element_type)
+        float_rounding::limited(&mut edit, result, self.limits, shape.element_type)
     }
 }
