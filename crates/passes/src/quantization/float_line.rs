@@ -29,7 +29,7 @@ pub(super) struct Form {
 
 impl FloatLine {
     /// The result without exceptions, in the arithmetic of the generated code.
-    fn rounded(&self, form: Form, x: i64) -> i64 {
+    pub(super) fn rounded(&self, form: Form, x: i64) -> i64 {
         let offset = if form.is_mirrored && x < 0 { -self.offset } else { self.offset };
         float_rounding::integer(x as f32 * self.scale + offset) + i64::from(form.zero)
     }

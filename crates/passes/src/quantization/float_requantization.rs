@@ -181,3 +181,124 @@ impl Scaling {
         float_rounding::limited(&mut edit, result, self.limits, shape.element_type)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::Literal;
+
+    /// Fixed-point scaling of numbers up to half of `rows`, one factor and shift for each of four columns.
+    fn scaling(rows: usize, factors: [i64; 4], shifts: [i64; 4], zero: i64, least: i64) -> String {
+        let [factors, shifts] = [factors, shifts].map(|numbers| numbers.map(|n| n.to_string()).join(","));
+        let splat = |name: &str, number: i64, ty: &str| {
+            format!(
+                "  {name}1 = {ty}[] constant({number})\n  \
+                 {name} = {ty}[{rows},4] broadcast({name}1), dimensions={{}}\n"
+            )
+        };
+        let vector = |name: &str, numbers: &str| {
+            format!(
+                "  {name}1 = s64[4] constant({{{numbers}}})\n  \
+                 {name} = s64[{rows},4] broadcast({name}1), dimensions={{1}}\n"
+            )
+        };
+        let most = rows / 2;
+        let mut text = format!(
+            "HloModule m\n\nENTRY main {{\n  p = s32[{rows},4] parameter(0)\n  low = s32[] constant(-{most})\n  \
+             high = s32[] constant({most})\n  x = s32[{rows},4] clamp(low, p, high)\n"
+        );
+        text += &vector("factor", &factors);
+        text += &vector("shift", &shifts);
+        text += &[("half", 1 << 30), ("bits", 31), ("one", 1), ("none", 0)]
+            .map(|(name, number)| splat(name, number, "s64"))
+            .concat();
+        text += &splat("zero", zero, "s32");
+        let op = |name: &str, ty: &str, call: &str| format!("  {name} = {ty}[{rows},4] {call}\n");
+        text += &[
+            ("wide", "s64", "convert(x)"),
+            ("product", "s64", "multiply(wide, factor)"),
+            ("nudged", "s64", "add(product, half)"),
+            ("rough", "s64", "shift-right-arithmetic(nudged, bits)"),
+            ("power", "s64", "shift-left(one, shift)"),
+            ("middle", "s64", "shift-right-arithmetic(power, one)"),
+            ("raised", "s64", "add(rough, middle)"),
+            ("below", "pred", "compare(rough, none), direction=LT"),
+            ("lower", "s64", "select(below, one, none)"),
+            ("rest", "s64", "subtract(raised, lower)"),
+            ("rounded", "s64", "shift-right-arithmetic(rest, shift)"),
+            ("narrow", "s32", "convert(rounded)"),
+            ("moved", "s32", "add(narrow, zero)"),
+        ]
+        .map(|(name, ty, call)| op(name, ty, call))
+        .concat();
+        text += &format!("  least = s32[] constant({least})\n  most = s32[] constant(127)\n");
+        text += &op("clamped", "s32", "clamp(least, moved, most)");
+        text + &op("ROOT y", "s8", "convert(clamped)") + "}\n"
+    }
+
+    /// Runs the pass, and checks that all numbers have the same results in each column. Returns the number
+    /// of exceptions for each column, `None` if the arithmetic stays.
+    fn exceptions(text: &str, rows: i32) -> Option<usize> {
+        let mut module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let numbers: Vec<i32> = (0..4 * rows).map(|k| k / 4 - rows / 2).collect();
+        let x = Literal::from_elements(&[rows.into(), 4], &numbers);
+        let evaluate = |module: &Module| {
+            evaluator::evaluate(module, std::slice::from_ref(&x)).expect("a value").to_vec::<i8>()
+        };
+        let want = evaluate(&module);
+        let changed = FloatRequantization.run(&mut module).expect("it runs");
+        hlo::verify(&module).expect("a valid module");
+        assert_eq!(evaluate(&module), want, "{text}");
+        let entry = module.entry_computation();
+        let is_exception = |op: &Op| matches!(op, Op::Select {});
+        let count = entry.instructions().filter(|(_, i)| is_exception(i.op())).count();
+        (changed == Changed::Yes).then_some(count)
+    }
+
+    #[test]
+    fn lines_have_the_results_of_chains() {
+        const ROWS: i32 = 400_001;
+        let mut state = 1u32;
+        let mut random = |count: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            i64::from((state >> 8) % count)
+        };
+        let (mut found, mut corrected) = (0, 0);
+        for round in 0..12 {
+            let factors = [(); 4].map(|()| (1 << 30) + random(1 << 24) * 60 + 1);
+            let shifts = [(); 4].map(|()| 7 + random(4));
+            let zero = if round % 2 == 0 { -128 } else { random(60) - 30 };
+            let module = hlo::parse(&scaling(ROWS as usize, factors, shifts, zero, -128)).expect("a module");
+            let computation = module.entry_computation();
+            let ranges =
+                computation.post_order().into_iter().map(|id| (id, range(computation, id, &|_| None)));
+            let root = computation.root();
+            let Some(scaling) = Scaling::of(computation, root, &ranges.collect()) else { continue };
+            let chain = Chain::of(computation, computation[root].operands()[0]).expect("steps");
+            for (channel, line) in scaling.lines.iter().enumerate() {
+                corrected += line.exceptions.len();
+                for x in -ROWS / 2..=ROWS / 2 {
+                    let exception = line.exceptions.iter().find(|(at, _)| *at == x);
+                    let result = line.rounded(scaling.form, x.into()) + exception.map_or(0, |e| e.1.into());
+                    let result = result.clamp(scaling.limits[0], scaling.limits[1]);
+                    assert_eq!(Some(result), chain.result(channel, x.into()), "{x} of {line:?}");
+                }
+            }
+            found += 1;
+        }
+        assert!(found >= 8 && corrected > 0, "{found} of 12 layers, {corrected} corrections");
+    }
+
+    #[test]
+    fn results_are_the_same_after_the_pass() {
+        let (factors, shifts) = ([1_234_567_891, 1_999_999_973, 1_073_746_877, 2_147_480_003], [6, 7, 8, 9]);
+        assert!(exceptions(&scaling(20_001, factors, shifts, 3, -128), 20_001).is_some());
+        assert!(exceptions(&scaling(20_001, factors, shifts, -128, -128), 20_001).is_some());
+    }
+
+    #[test]
+    fn inputs_halfway_between_results_stay() {
+        assert_eq!(exceptions(&scaling(5_001, [1 << 30; 4], [5; 4], 3, -128), 5_001), None);
+        assert!(exceptions(&scaling(5_001, [(1 << 30) + 12_345; 4], [5; 4], 3, -128), 5_001).is_some());
+    }
+}

@@ -395,7 +395,8 @@ impl<'m> Dot<'m> {
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
         if let Some(grouping) = self.grouping {
-            tile = grouping.limited(tile, m, target);
+            let stays = self.rhs_bytes() <= target.l2_bytes;
+            tile = grouping.limited(tile, m, target).in_one_stream(m == 1 && rhs_is_constant && stays);
         }
         if let Some((weights, _)) = &self.weights {
             tile = weights.limited(tile, m, target);

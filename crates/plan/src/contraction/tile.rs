@@ -24,6 +24,12 @@ impl Tile {
     /// A tile of one element.
     pub const SCALAR: Self = Self { rows: 1, vectors: 1, lanes: 1, k_split: 1 };
 
+    /// The tile for a single row, if it is one, whose panels come from the second-level cache: one
+    /// stream, which passes its prefetchers faster than several.
+    pub(crate) fn in_one_stream(self, is_single: bool) -> Self {
+        if is_single { Self { vectors: 1, k_split: MOST_SETS, ..self } } else { self }
+    }
+
     /// Columns of a full tile.
     pub fn columns(&self) -> i64 {
         i64::from(self.vectors) * i64::from(self.lanes)
@@ -43,6 +49,9 @@ pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
 /// Number of independent accumulators that keeps two multiply-add units with a latency of four
 /// cycles busy.
 const ENOUGH_ACCUMULATORS: u32 = 8;
+
+/// Maximum number of sets of accumulators.
+const MOST_SETS: u32 = 4;
 
 /// Columns of a panel of a constant operand: one cache line of them on every target, or all if
 /// there are fewer.
@@ -92,7 +101,7 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
 
 /// Number of sets of `rows * vectors` accumulators that keeps the multiply-add units busy.
 pub(super) fn k_split(rows: u32, vectors: u32) -> u32 {
-    prev_power_of_two((ENOUGH_ACCUMULATORS / (rows * vectors).max(1)).clamp(1, 4))
+    prev_power_of_two((ENOUGH_ACCUMULATORS / (rows * vectors).max(1)).clamp(1, MOST_SETS))
 }
 
 /// Divides `m` rows evenly into tiles of at most `most` rows.
