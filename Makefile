@@ -152,6 +152,7 @@ test-cross: tools ## run programs and all models (reduced) in emulators: aarch64
 	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
 	TEST_CROSS=true cargo test -p cli --test main --quiet artifacts::freestanding
+	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
 
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers

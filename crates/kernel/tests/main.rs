@@ -15,6 +15,7 @@ mod device_reductions;
 mod device_scatters;
 mod device_sorts;
 mod elementwise;
+mod emulators;
 mod ffts;
 mod functions;
 mod harness;

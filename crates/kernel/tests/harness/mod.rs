@@ -1,6 +1,8 @@
 //! Compiles HLO text, runs it in this process, and compares the results with the evaluator's.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod emulator;
+
 use codegen::{CodegenOptions, Constants};
 use hlo::{Interface, Output};
 use jit::{AlignedBytes, Executable, Memory, Part, Workers};
@@ -30,6 +32,39 @@ pub fn run(
     Loaded::new(module, target)?.run(arguments, runs, None)
 }
 
+/// An object, and what its caller must know.
+pub struct Compiled {
+    pub object: Vec<u8>,
+    pub memory: Memory,
+    plan: plan::ModulePlan,
+}
+
+/// Compiles a module to an object whose entry has this name.
+pub fn compile(
+    module: &hlo::Module,
+    target: &Target,
+    options: &plan::Options,
+    entry: &str,
+) -> Result<Compiled> {
+    let plan = plan::plan_with(module, target, options)?;
+    let schedule = buffers::schedule(module, &plan);
+    let mut pool = buffers::ConstantsPool::default();
+    let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
+    buffers::check(module, &plan, &schedule, &assignment)?;
+    let program = kernel::lower(module, &plan, &schedule, &assignment, target, entry)?;
+    nest::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
+    let block = pool.finish();
+    let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+    let constants = Constants { size: block.size, chunks };
+    let compiled = codegen::compile(&program, target, &CodegenOptions::new(entry), &constants)?;
+    let memory = Memory {
+        temps_bytes: assignment.temps_size as usize,
+        scratch_bytes: assignment.worker_scratch_size as usize,
+        ..Memory::default()
+    };
+    Ok(Compiled { object: compiled.object, memory, plan })
+}
+
 /// A compiled module.
 pub struct Loaded {
     executable: Executable,
@@ -47,25 +82,10 @@ impl Loaded {
 
     /// Compiles a module that is planned with the given options.
     pub fn with_options(module: &hlo::Module, target: &Target, options: &plan::Options) -> Result<Self> {
-        let plan = plan::plan_with(module, target, options)?;
-        let schedule = buffers::schedule(module, &plan);
-        let mut pool = buffers::ConstantsPool::default();
-        let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
-        buffers::check(module, &plan, &schedule, &assignment)?;
-        let program = kernel::lower(module, &plan, &schedule, &assignment, target, "test_entry")?;
-        nest::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
-        let block = pool.finish();
-        let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-        let constants = Constants { size: block.size, chunks };
-        let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;
-        let memory = Memory {
-            temps_bytes: assignment.temps_size as usize,
-            scratch_bytes: assignment.worker_scratch_size as usize,
-            ..Memory::default()
-        };
+        let compiled = compile(module, target, options, "test_entry")?;
         let interface = Interface::of_module(module)?;
-        let executable = Executable::load(&compiled.object, "test_entry", interface, memory, None)?;
-        let plans = || plan.computations.values().flat_map(|c| c.instructions.values());
+        let executable = Executable::load(&compiled.object, "test_entry", interface, compiled.memory, None)?;
+        let plans = || compiled.plan.computations.values().flat_map(|c| c.instructions.values());
         let kernels = plans().filter(|plan| plan.strategy != plan::Strategy::Alias).count();
         let parallel_kernels = plans().filter(|plan| plan.tasks > 1).count();
         Ok(Self { executable, kernels, parallel_kernels })

@@ -3,7 +3,7 @@
 use super::group_products::check;
 
 /// A function that looks up a byte. The table has all bytes, out of order.
-fn lookup(from: &str, to: &str) -> String {
+pub(crate) fn lookup(from: &str, to: &str) -> String {
     let low = if to == "s8" { -128 } else { 0 };
     let table = (0..256).map(|k| (low + k * 77 % 256).to_string()).collect::<Vec<_>>().join(",");
     let (number, n) = if from == "u8" { ("", "x") } else { ("n = u8[] bitcast-convert(x)\n", "n") };

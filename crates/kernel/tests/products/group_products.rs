@@ -18,33 +18,35 @@ fn machines() -> Vec<Target> {
         older.push("x86-64-v4");
     }
     if codegen::host_triple().starts_with("x86_64") {
-        let of = |cpu| Target::new(&codegen::host_triple(), cpu, "").expect("a target");
-        machines.extend(older.into_iter().map(of));
+        let of = |cpu, features| Target::new(&codegen::host_triple(), cpu, features).expect("a target");
+        machines.extend(older.iter().map(|cpu| of(cpu, "")));
+        let has_vnni = own.features.split(',').any(|feature| feature == "+avxvnni") && !older.is_empty();
+        machines.extend(has_vnni.then(|| of("x86-64-v3", "+avxvnni")));
     }
     machines
 }
 
 /// Types of the left operand.
-const TYPES: [PrimitiveType; 4] =
+pub(crate) const TYPES: [PrimitiveType; 4] =
     [PrimitiveType::S8, PrimitiveType::U8, PrimitiveType::Bf16, PrimitiveType::F16];
 
 /// The types of the weights and of the sums.
-fn types(lhs: PrimitiveType) -> [PrimitiveType; 2] {
+pub(crate) fn types(lhs: PrimitiveType) -> [PrimitiveType; 2] {
     if lhs.is_integer() { [PrimitiveType::S8, PrimitiveType::S32] } else { [lhs, PrimitiveType::F32] }
 }
 
 /// Random numbers: all for integers, and moderate ones for floats.
-fn values(element_type: PrimitiveType) -> Values {
+pub(crate) fn values(element_type: PrimitiveType) -> Values {
     if element_type.is_integer() { Values::Hard } else { Values::Tame }
 }
 
 /// The largest difference from the evaluator, which sums in `f64`.
-fn tolerance(element_type: PrimitiveType) -> Tolerance {
+pub(crate) fn tolerance(element_type: PrimitiveType) -> Tolerance {
     if element_type.is_integer() { Tolerance::Exact } else { Tolerance::Relative(5e-5) }
 }
 
 /// The text of a constant array of random numbers, without its type.
-fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut Numbers) -> String {
+pub(crate) fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut Numbers) -> String {
     let values = random(&ArrayShape::new(element_type, sizes), values(element_type), numbers);
     let text = hlo::text::literal_to_text(&values);
     text.split_once(' ').expect("a type and values").1.to_owned()
@@ -70,6 +72,18 @@ pub(crate) fn check(text: &str) {
     }
 }
 
+/// The text of a dot of `m` rows and a constant with `n` columns.
+pub(crate) fn dot(lhs: PrimitiveType, [m, n, k]: [i64; 3]) -> String {
+    let mut numbers = Numbers::new((m * n + k) as u64);
+    let [rhs, sum] = types(lhs);
+    let weights = constant(rhs, &[k, n], &mut numbers);
+    format!(
+        "HloModule dots\n\nENTRY main {{\n  x = {lhs}[{m},{k}] parameter(0)\n  \
+         w = {rhs}[{k},{n}] constant({weights})\n  ROOT d = {sum}[{m},{n}] dot(x, w), \
+         lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+    )
+}
+
 #[test]
 fn dots_of_groups() {
     let shapes = [
@@ -87,14 +101,7 @@ fn dots_of_groups() {
     ];
     for (m, n, k) in shapes {
         for lhs in TYPES {
-            let mut numbers = Numbers::new((m * n + k) as u64);
-            let [rhs, sum] = types(lhs);
-            let weights = constant(rhs, &[k, n], &mut numbers);
-            check(&format!(
-                "HloModule dots\n\nENTRY main {{\n  x = {lhs}[{m},{k}] parameter(0)\n  \
-                 w = {rhs}[{k},{n}] constant({weights})\n  ROOT d = {sum}[{m},{n}] dot(x, w), \
-                 lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
-            ));
+            check(&dot(lhs, [m, n, k]));
         }
     }
 }
@@ -145,7 +152,7 @@ fn dots_of_bytes_scale_their_sums_on_the_tile() {
 
 /// The text of a convolution with a constant kernel, whose last dimensions are features of
 /// a group and all outputs.
-fn convolution(
+pub(crate) fn convolution(
     lhs: PrimitiveType,
     image: [i64; 4],
     kernel: [i64; 4],

@@ -1,5 +1,5 @@
 //! Products of numbers narrower than 32 bits.
 
-mod byte_lookups;
-mod group_products;
-mod narrow_weights;
+pub(crate) mod byte_lookups;
+pub(crate) mod group_products;
+pub(crate) mod narrow_weights;

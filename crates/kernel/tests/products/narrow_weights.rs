@@ -23,15 +23,15 @@ fn text(literal: &Literal) -> String {
 }
 
 /// A form of weights: the type of the numbers, that of the scales, and the summands of a block.
-struct Form {
-    numbers: PrimitiveType,
-    scales: Option<(PrimitiveType, i64)>,
+pub(crate) struct Form {
+    pub(crate) numbers: PrimitiveType,
+    pub(crate) scales: Option<(PrimitiveType, i64)>,
     /// True if the summands follow the columns.
-    is_transposed: bool,
+    pub(crate) is_transposed: bool,
 }
 
 /// The text of a kernel that multiplies `[m,k]` by weights with `n` columns.
-fn kernel(form: &Form, [m, n, k]: [i64; 3], numbers: &mut Numbers) -> String {
+pub(crate) fn kernel(form: &Form, [m, n, k]: [i64; 3], numbers: &mut Numbers) -> String {
     let block = form.scales.map_or(k, |(_, block)| block);
     let (sizes, of_scales, dimensions) = if form.is_transposed {
         (vec![n, k / block, block], vec![n, k / block], "0,1")
