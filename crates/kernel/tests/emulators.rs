@@ -110,7 +110,16 @@ impl Expected {
 
 /// Dots with tails in each dimension.
 fn dots() -> Vec<Expected> {
-    let extents = [[12, 64, 64], [7, 48, 33], [1, 40, 18], [5, 21, 7], [13, 4, 20], [2, 17, 9], [33, 20, 70]];
+    let extents = [
+        [12, 64, 64],
+        [7, 48, 33],
+        [1, 40, 18],
+        [5, 21, 7],
+        [13, 4, 20],
+        [2, 17, 9],
+        [33, 20, 70],
+        [22, 20, 20],
+    ];
     let of =
         |lhs| extents.map(|extents| Expected::new(format!("{lhs} dot {extents:?}"), &dot(lhs, extents), &[]));
     TYPES.into_iter().flat_map(of).collect()

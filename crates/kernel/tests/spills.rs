@@ -272,7 +272,7 @@ const FLOAT_TARGETS: [Instruction; 7] = [
     ("x86_64-unknown-linux-gnu", "haswell", "", "vfmadd"),
     ("x86_64-unknown-linux-gnu", "", "", "mulps"),
     ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "fmla"),
-    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "bfdot"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "bfmmla"),
 ];
 
 const BYTE_TARGETS: [Instruction; 8] = [
@@ -283,13 +283,23 @@ const BYTE_TARGETS: [Instruction; 8] = [
     ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vpmaddwd"),
     ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
     ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "sdot"),
-    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "sdot"),
+    ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "smmla"),
 ];
 
-/// Lists the defects in the inner loops of a product of groups.
-fn group_findings(name: &str, text: &str, targets: &[Instruction]) -> Vec<String> {
+/// The instruction for a single row, where others multiply two rows at once.
+fn of_one_row(instruction: &str) -> &str {
+    match instruction {
+        "smmla" => "sdot",
+        "bfmmla" => "bfdot",
+        other => other,
+    }
+}
+
+/// Lists the defects in the inner loops of a product of groups with this many rows.
+fn group_findings(name: &str, text: &str, rows: i64, targets: &[Instruction]) -> Vec<String> {
     let mut found = Vec::new();
     for &(triple, cpu, features, instruction) in targets {
+        let instruction = if rows == 1 { of_one_row(instruction) } else { instruction };
         let target = Target::new(triple, cpu, features).expect("a triple");
         let assembly = assembly(text, &target);
         let products = |inner: &InnerLoop<'_>| {
@@ -321,7 +331,7 @@ const GROUPS: [(PrimitiveType, PrimitiveType, &[Instruction]); 2] = [
 
 #[test]
 fn tiles_of_groups_stay_in_registers() {
-    let shapes = [(128, 768, 768), (9, 48, 64), (1, 1000, 256), (100, 16, 64)];
+    let shapes = [(128, 768, 768), (9, 48, 64), (1, 1000, 256), (100, 16, 64), (64, 8, 40)];
     check(GROUPS.into_iter().flat_map(|(factors, sums, targets)| {
         shapes.map(|(m, n, k)| {
             let text = format!(
@@ -329,7 +339,7 @@ fn tiles_of_groups_stay_in_registers() {
                  w = {}\n  ROOT d = {sums}[{m},{n}] dot(x, w), {PLAIN}\n}}\n",
                 ones(factors, &[k, n])
             );
-            group_findings(&format!("dot {m}x{n}x{k} of {factors}"), &text, targets)
+            group_findings(&format!("dot {m}x{n}x{k} of {factors}"), &text, m, targets)
         })
     }));
 }
@@ -353,7 +363,8 @@ fn tiles_of_convolutions_of_groups_stay_in_registers() {
              window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
             ones(factors, &[taps, taps, inputs, outputs])
         );
-        group_findings(&format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}"), &text, targets)
+        let name = format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}");
+        group_findings(&name, &text, pixels * pixels, targets)
     })}));
 }
 

@@ -126,15 +126,30 @@ pub enum GroupKind {
     Bf16,
     /// Two `f16` times two `f16`, the upper ones first. Each sum is rounded to nearest even.
     F16,
+    /// Like [`Self::SignedBytes`], in pairs of rows and columns. The four lanes of the first
+    /// factors are two rows of eight bytes, those of the second ones two columns, and those of
+    /// the sums two rows of two columns. Only on targets with such an instruction.
+    SignedBytePairs,
+    /// Like [`Self::UnsignedBytes`], in pairs of rows and columns.
+    UnsignedBytePairs,
+    /// Like [`Self::Bf16`], in pairs of rows and columns of four factors, in any order.
+    Bf16Pairs,
 }
 
 impl GroupKind {
     /// Returns the type of the sums.
     pub const fn sum(self) -> ScalarType {
         match self {
-            Self::SignedBytes | Self::UnsignedBytes => ScalarType::I32,
-            Self::Bf16 | Self::F16 => ScalarType::F32,
+            Self::SignedBytes | Self::UnsignedBytes | Self::SignedBytePairs | Self::UnsignedBytePairs => {
+                ScalarType::I32
+            }
+            Self::Bf16 | Self::F16 | Self::Bf16Pairs => ScalarType::F32,
         }
+    }
+
+    /// True if rows and columns are multiplied in pairs.
+    pub const fn is_paired(self) -> bool {
+        matches!(self, Self::SignedBytePairs | Self::UnsignedBytePairs | Self::Bf16Pairs)
     }
 }
 
@@ -150,7 +165,8 @@ pub enum Expression {
     /// `a * b + c` for floats, fused or rounded twice, whichever is faster on the target.
     MultiplyAdd(ValueId, ValueId, ValueId),
     /// `c` plus the products of a group of factors per lane: those of a lane of `a` times those of
-    /// the same lane of `b`. `a` and `b` are vectors of `i32`.
+    /// the same lane of `b`, or pairs of rows times pairs of columns. `a` and `b` are vectors of
+    /// `i32`.
     GroupMultiplyAdd {
         /// The types of the factors.
         kind: GroupKind,

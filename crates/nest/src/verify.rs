@@ -362,7 +362,8 @@ impl<'p> Verifier<'p> {
                 self.alike(&[*a, *b, *c], &[ty; 3], "multiply-add")
             }
             Expression::GroupMultiplyAdd { kind, a, b, c } => {
-                require(ty.scalar == kind.sum(), || format!("a sum of products of {kind:?} is not {ty}"))?;
+                let fits = ty.scalar == kind.sum() && (!kind.is_paired() || ty.lanes == 4);
+                require(fits, || format!("a sum of products of {kind:?} is not {ty}"))?;
                 let factors = ty.with_scalar(ScalarType::I32);
                 self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }

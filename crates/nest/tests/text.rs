@@ -79,6 +79,9 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v11: i8x4 = constant 3
   v12: i8x4 = byte_lookup "TABLE" v11
   v13: i32x4 = multiply_fixed v7, v5
+  v14: i32x4 = group_multiply_add signed_byte_pairs v5, v6, v13
+  v15: i32x4 = group_multiply_add unsigned_byte_pairs v5, v6, v14
+  v16: f32x4 = group_multiply_add bf16_pairs v5, v6, v10
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }
@@ -159,6 +162,10 @@ fn breaches_are_found() {
             "a sum of products of SignedBytes is not i64",
         ),
         ("v4: f32x4 = group_multiply_add bf16 v2, v2, v2", "v2 is f32x4, expected i32x4"),
+        (
+            "v4: i32x8 = constant 0 v5: i32x8 = group_multiply_add signed_byte_pairs v4, v4, v4",
+            "a sum of products of SignedBytePairs is not i32x8",
+        ),
         ("v4: i64 = multiply_fixed v1, v1", "MultiplyFixed does not take i64"),
         ("v4: bool = compare less v2, v2", "the result is boolx4, but the value has type bool"),
         ("v4: boolx4 = compare below v2, v2", "Below does not take f32x4"),

@@ -24,7 +24,40 @@ impl<'c> FunctionTranslator<'_, 'c> {
             GroupKind::UnsignedBytes => self.bytes_multiply_add(false, a, b, c),
             GroupKind::Bf16 => self.floats_multiply_add(true, a, b, c),
             GroupKind::F16 => self.floats_multiply_add(false, a, b, c),
+            GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
+            GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
+            GroupKind::Bf16Pairs => self.pairs_multiply_add("bfmmla", a, b, c),
         }
+    }
+
+    /// Emits `c` plus the products of two rows and two columns. Only plans for processors with the
+    /// instruction contain such products.
+    fn pairs_multiply_add(
+        &self,
+        instruction: &str,
+        a: ValueId,
+        b: ValueId,
+        c: ValueId,
+    ) -> Result<BasicValueEnum<'c>> {
+        let is_float = instruction == "bfmmla";
+        let target = self.module.target;
+        let exists = if is_float {
+            target.has_bf16_products
+        } else {
+            target.byte_products == Some(ByteProducts::Either)
+        };
+        if target.triple.architecture != Architecture::Aarch64 || !exists {
+            return Err(Error::internal(format!("'{}' has no instruction {instruction}", target.cpu)));
+        }
+        let context = self.module.context;
+        let factors = if is_float { context.bf16_type().vec_type(8) } else { context.i8_type().vec_type(16) };
+        let operands =
+            [self.value(c)?, self.cast(a, factors)?.into(), self.cast(b, factors)?.into()].map(Into::into);
+        if is_float {
+            return self.call("llvm.aarch64.neon.bfmmla", &[], &operands);
+        }
+        let types: [BasicTypeEnum<'c>; 2] = [self.value(c)?.get_type(), factors.into()];
+        self.call(&format!("llvm.aarch64.neon.{instruction}.v4i32.v16i8"), &types, &operands)
     }
 
     /// Emits `c` plus two products of `bf16`, or else `f16`, per lane.

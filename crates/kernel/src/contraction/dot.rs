@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use hlo::Op;
 use nest::ValueId;
-use plan::{DotLoops, DotPlan, GROUP_BYTES, Packing, PanelLayout, TiledDot};
+use plan::{DotLoops, DotPlan, Packing, PanelLayout, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -160,7 +160,7 @@ impl Product {
     fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
         let size = plan.accumulator.byte_size() as i64;
         let (lhs_row, lhs_k) = match plan.grouping {
-            Some(_) => (plan.dims.lhs_m_stride() * plan.lhs_type.byte_size() as i64, GROUP_BYTES),
+            Some(grouping) => (plan.dims.lhs_m_stride() * plan.lhs_type.byte_size() as i64, grouping.bytes()),
             None => (plan.dims.lhs_m_stride() * size, plan.dims.lhs_k_stride() * size),
         };
         let mut product = Self {

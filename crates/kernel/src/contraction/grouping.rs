@@ -1,5 +1,6 @@
 //! Arithmetic of groups of narrow numbers, which take the place of single summands in tiles.
 
+use crate::contraction::tile::Columns;
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
 use plan::{Factors, Grouping};
 
@@ -20,13 +21,107 @@ pub(crate) fn multiply_add(
     } else {
         x
     };
-    let kind = match grouping.factors {
-        Factors::Bytes { is_signed: true, .. } => GroupKind::SignedBytes,
-        Factors::Bytes { is_signed: false, .. } => GroupKind::UnsignedBytes,
-        Factors::Bf16 => GroupKind::Bf16,
-        Factors::F16 => GroupKind::F16,
+    let kind = match (grouping.factors, grouping.is_paired) {
+        (Factors::Bytes { is_signed: true, .. }, false) => GroupKind::SignedBytes,
+        (Factors::Bytes { is_signed: false, .. }, false) => GroupKind::UnsignedBytes,
+        (Factors::Bytes { is_signed: true, .. }, true) => GroupKind::SignedBytePairs,
+        (Factors::Bytes { is_signed: false, .. }, true) => GroupKind::UnsignedBytePairs,
+        (Factors::Bf16, false) => GroupKind::Bf16,
+        (Factors::Bf16, true) => GroupKind::Bf16Pairs,
+        (Factors::F16, _) => GroupKind::F16,
     };
     b.group_multiply_add(kind, x, y, sum)
+}
+
+/// Loads a group of the left operand, as a scalar or, if rows are multiplied in pairs, as half of
+/// a vector. `bytes` is less than a group's size if the group is not whole; the others are then 0.
+pub(crate) fn load_group(
+    b: &mut FunctionBuilder,
+    grouping: Grouping,
+    pointer: ValueId,
+    bytes: u32,
+) -> ValueId {
+    const WORD: u32 = 4;
+    if !grouping.is_paired {
+        return load_bytes(b, pointer, bytes);
+    }
+    if i64::from(bytes) == grouping.bytes() {
+        return b.load(Type::vector(ScalarType::I32, 2), pointer, 1);
+    }
+    let lower = load_bytes(b, pointer, bytes.min(WORD));
+    let upper = b.offset_bytes(pointer, i64::from(WORD));
+    let upper = load_bytes(b, upper, bytes.saturating_sub(WORD));
+    let both = b.splat(lower, 2);
+    b.insert(both, 1, upper)
+}
+
+/// Loads the groups of a vector of columns: one vector or, if columns are multiplied in pairs, one
+/// for each pair.
+pub(crate) fn load_columns(
+    b: &mut FunctionBuilder,
+    grouping: Grouping,
+    pointer: ValueId,
+    lanes: u32,
+    alignment: u32,
+) -> Vec<ValueId> {
+    let ty = Type::vector(ScalarType::I32, lanes);
+    let mut load = |number: i64| {
+        let pointer = b.offset_bytes(pointer, number * i64::from(lanes) * 4);
+        b.load(ty, pointer, alignment.min(4 * lanes))
+    };
+    (0..grouping.rows()).map(&mut load).collect()
+}
+
+/// Number of rows of sums of a tile with this many rows: all rows are in pairs if they are
+/// multiplied in pairs.
+pub(crate) fn padded_rows(grouping: Option<Grouping>, rows: u32) -> u32 {
+    rows.next_multiple_of(grouping.map_or(1, |grouping| grouping.rows() as u32))
+}
+
+/// Adds the products of groups of some rows, one row or a pair, to the sums of these rows.
+/// `columns` are the groups of each part; see [`load_columns`].
+pub(crate) fn multiply_rows(
+    b: &mut FunctionBuilder,
+    grouping: Grouping,
+    rows: &[ValueId],
+    (parts, columns): (&[Columns], &[Vec<ValueId>]),
+    sums: &mut [ValueId],
+) {
+    let paired = match *rows {
+        [row, next] => Some(b.shuffle(row, next, vec![0, 1, 2, 3])),
+        [row] if grouping.is_paired => Some(b.shuffle(row, row, vec![0, 1, 0, 1])),
+        _ => None,
+    };
+    for (k, (part, columns)) in parts.iter().zip(columns).enumerate() {
+        for (number, &column) in columns.iter().enumerate() {
+            let element = paired.unwrap_or_else(|| b.splat(rows[0], part.lanes));
+            let sum = &mut sums[number * parts.len() + k];
+            *sum = multiply_add(b, grouping, element, column, *sum);
+        }
+    }
+}
+
+/// Returns the sums of a tile's rows, row by row. There are `per_row` vectors per row.
+pub(crate) fn rows_of(
+    b: &mut FunctionBuilder,
+    grouping: Option<Grouping>,
+    sums: Vec<ValueId>,
+    rows: u32,
+    per_row: usize,
+) -> Vec<ValueId> {
+    if !grouping.is_some_and(|grouping| grouping.is_paired) {
+        return sums;
+    }
+    let mut all = Vec::new();
+    for pair in sums.chunks(2 * per_row) {
+        let (first, second) = pair.split_at(per_row);
+        for lanes in [[0, 1, 4, 5], [2, 3, 6, 7]] {
+            let both = first.iter().zip(second);
+            all.extend(both.map(|(&first, &second)| b.shuffle(first, second, lanes.to_vec())));
+        }
+    }
+    all.truncate(rows as usize * per_row);
+    all
 }
 
 /// Returns what the sums of columns in a panel's header add to sums of flipped bytes. The header
@@ -39,8 +134,11 @@ pub(crate) fn correction(b: &mut FunctionBuilder, grouping: Grouping, sums: Valu
     sums
 }
 
-/// Loads one to three bytes as a group whose other bytes are 0.
-pub(crate) fn load_bytes(b: &mut FunctionBuilder, pointer: ValueId, count: u32) -> ValueId {
+/// Loads up to four bytes as a group whose other bytes are 0.
+fn load_bytes(b: &mut FunctionBuilder, pointer: ValueId, count: u32) -> ValueId {
+    if count == 4 {
+        return b.load(Type::scalar(ScalarType::I32), pointer, 1);
+    }
     let mut group = None;
     let mut at = 0;
     while at < count {

@@ -28,6 +28,8 @@ pub(crate) struct Columns {
 pub(crate) enum Reading {
     /// From panels, which are padded. Reads beyond the last column.
     Padded,
+    /// From panels, in whole vectors only.
+    Whole,
     /// From the operand, with a mask.
     Masked,
     /// From the operand, in smaller and smaller vectors.
@@ -68,7 +70,7 @@ pub(crate) fn last_columns(rest: i64, lanes: u32, reading: Reading) -> Vec<Colum
         let valid = i64::from(lanes).min(rest - offset) as u32;
         let vector = match reading {
             Reading::Padded => Columns { offset, lanes: valid.next_power_of_two(), valid },
-            Reading::Masked => Columns { offset, lanes, valid },
+            Reading::Masked | Reading::Whole => Columns { offset, lanes, valid },
             Reading::Narrowing => {
                 let lanes = 1 << valid.ilog2();
                 Columns { offset, lanes, valid: lanes }
@@ -268,6 +270,7 @@ mod tests {
         assert_eq!(lanes(24, Reading::Padded), [(16, 16), (8, 8)]);
         assert_eq!(lanes(21, Reading::Padded), [(16, 16), (8, 5)]);
         assert_eq!(lanes(21, Reading::Masked), [(16, 16), (16, 5)]);
+        assert_eq!(lanes(21, Reading::Whole), [(16, 16), (16, 5)]);
         assert_eq!(lanes(21, Reading::Narrowing), [(16, 16), (4, 4), (1, 1)]);
     }
 }

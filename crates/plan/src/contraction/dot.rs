@@ -126,6 +126,8 @@ pub struct TiledDot {
     pub column_parts: i64,
     /// True if consecutive tasks share rows, false if they share columns.
     pub tasks_by_rows: bool,
+    /// Rows that the smaller tiles have less than the others.
+    pub row_step: i64,
     /// Columns from the first panel of a tile to the next one. Neighbors have the panels' width as
     /// their distance. If it is larger, a tile takes panels from all parts of the matrix.
     pub panel_distance: i64,
@@ -358,7 +360,7 @@ impl<'m> Dot<'m> {
     fn in_groups(self, target: &Target) -> Self {
         let types = [self.lhs_type, self.rhs_type, self.accumulator];
         let is_along = self.dims.lhs_is_strided() && self.dims.lhs_k_stride() == 1;
-        let grouping = Grouping::of(types, self.shape.k, self.shape.n, target);
+        let grouping = Grouping::of(types, self.shape.k, [self.shape.m, self.shape.n], target);
         let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along && self.weights.is_none())
         else {
             return self;
@@ -391,7 +393,8 @@ impl<'m> Dot<'m> {
         let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
         let has_lanes = self.accumulator.is_floating_point() || self.grouping.is_some();
         let has_lanes = has_lanes && self.weights.is_none();
-        let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
+        let is_paired = self.grouping.is_some_and(|grouping| grouping.is_paired);
+        let lhs_by_lane = along_row && m > 1 && has_lanes && !is_paired && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
         if let Some(grouping) = self.grouping {
@@ -487,7 +490,8 @@ impl<'m> Dot<'m> {
     /// Bytes of one product's right operand.
     fn rhs_bytes(&self) -> u64 {
         let elements = (self.shape.n as u64).saturating_mul(self.shape.k as u64);
-        elements.saturating_mul(self.accumulator.byte_size() as u64)
+        let size = self.accumulator.byte_size() as u64;
+        elements.saturating_mul(self.grouping.map_or(size, |grouping| grouping.bytes().unsigned_abs()))
     }
 
     /// True if the result is so large, and its elements so cheap, that the order of writing

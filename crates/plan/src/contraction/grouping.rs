@@ -5,13 +5,16 @@
 //! are multiplied by as many elements in each column of a packed right operand. Panels of bytes
 //! begin with the sums of their columns, which correct the result if the instruction takes left
 //! bytes of the other kind.
+//!
+//! If an instruction multiplies the groups of two rows by those of two columns, groups have 64
+//! bits.
 
 use super::panels::PanelLayout;
 use super::tile::{self, Tile};
 use shape::PrimitiveType;
 use target::{Architecture, ByteProducts, Target};
 
-/// Bytes of a group.
+/// Bytes of a group, unless rows and columns are multiplied in pairs.
 pub const GROUP_BYTES: i64 = 4;
 
 /// Half the number of values of a byte: the difference between a signed byte and the unsigned byte
@@ -44,6 +47,11 @@ pub struct Grouping {
     pub tail: u32,
     /// True if the target has no such instruction. Each product then takes more registers.
     pub is_widened: bool,
+    /// True if an instruction multiplies the groups of two rows by those of two columns. Groups are
+    /// then twice as long. A pair of rows has as many vectors of sums as two rows, but the first
+    /// one of each two vectors has the sums of two columns in both rows, and the second one those
+    /// of the next two columns.
+    pub is_paired: bool,
 }
 
 impl Grouping {
@@ -52,7 +60,7 @@ impl Grouping {
     pub(crate) fn of(
         [lhs, rhs, accumulator]: [PrimitiveType; 3],
         run: i64,
-        columns: i64,
+        [rows, columns]: [i64; 2],
         target: &Target,
     ) -> Option<Self> {
         use PrimitiveType::{Bf16, F16, F32, S8, S32, U8, U32};
@@ -68,22 +76,30 @@ impl Grouping {
             _ => return None,
         };
         let size = factors.summands();
-        let tail = (run % size) as u32;
-        (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1).then_some(Self {
-            factors,
-            tail,
-            is_widened,
-        })
+        let is_paired = rows > 1 && run > size && factors.are_paired(target);
+        let grouping = Self { factors, tail: 0, is_widened, is_paired };
+        (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1)
+            .then_some(Self { tail: (run % grouping.summands()) as u32, ..grouping })
     }
 
     /// Number of summands of a group.
     pub fn summands(self) -> i64 {
-        self.factors.summands()
+        self.factors.summands() * self.rows()
+    }
+
+    /// Number of bytes of a group.
+    pub fn bytes(self) -> i64 {
+        GROUP_BYTES * self.rows()
+    }
+
+    /// Number of rows, and of columns, that are multiplied at once.
+    pub fn rows(self) -> i64 {
+        if self.is_paired { 2 } else { 1 }
     }
 
     /// Bytes of the last group of a run, if it is not whole; otherwise 0.
     pub fn tail_bytes(self) -> u32 {
-        self.tail * (GROUP_BYTES / self.summands()) as u32
+        self.tail * (self.bytes() / self.summands()) as u32
     }
 
     /// True if the left operand's bytes are flipped.
@@ -91,19 +107,34 @@ impl Grouping {
         matches!(self.factors, Factors::Bytes { is_flipped: true, .. })
     }
 
-    /// Rows of a panel's header, given the number of sums of each column.
+    /// Rows of a panel's header, given the number of sums of each column. Instructions that
+    /// multiply pairs take left bytes of both kinds.
     pub(crate) fn header(self, sums: i64) -> i64 {
-        if matches!(self.factors, Factors::Bytes { .. }) { sums } else { 0 }
+        if matches!(self.factors, Factors::Bytes { .. }) && !self.is_paired { sums } else { 0 }
     }
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.
     pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
-        tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows))
+        let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
+        // Half a pair takes the time of a pair.
+        let even = limited.rows.next_multiple_of(self.rows() as u32);
+        let rows = if self.row_step(m, even) > 1 { even } else { limited.rows };
+        Tile { rows, ..limited }
     }
 
-    /// Upper bound of the rows of a tile if the target widens factors. Each vector of columns then
-    /// takes two registers, and so does the left operand.
+    /// Rows by which the tiles of `m` rows differ in size, given the rows of the larger ones.
+    pub(crate) fn row_step(self, m: i64, rows: u32) -> i64 {
+        let is_even = [m, i64::from(rows)].iter().all(|rows| rows % self.rows() == 0);
+        if is_even { self.rows() } else { 1 }
+    }
+
+    /// Upper bound of the rows of a tile if products take more registers than multiply-adds: if the
+    /// target widens factors, or if it multiplies pairs.
     pub(crate) fn most_rows(self, vectors: u32, target: &Target) -> Option<u32> {
+        if self.is_paired {
+            return Some(most_paired(vectors, target).min(8));
+        }
+        // Each vector of columns takes two registers, and so does the left operand.
         // Two-operand instructions copy what they overwrite. Only those of x86 read an operand from
         // memory.
         let is_x86 = target.triple.architecture == Architecture::X86_64;
@@ -112,15 +143,18 @@ impl Grouping {
         self.is_widened.then_some(spare.clamp(1, 8))
     }
 
-    /// Upper bound of the groups per iteration of a tile's loop. Widened factors leave no registers
-    /// for a second group.
+    /// Upper bound of the groups per iteration of a tile's loop. Widened factors, and pairs, leave
+    /// no registers for a second group.
     pub(crate) fn most_unrolled(self, tile: Tile) -> i64 {
-        if self.is_widened { i64::from(tile.k_split) } else { i64::MAX }
+        if self.is_widened || self.is_paired { i64::from(tile.k_split) } else { i64::MAX }
     }
 
     /// Upper bound of the pixels of a convolution's tile, given that of other tiles. Flipping bytes
     /// takes registers, of which the operands from memory of AVX2 save one.
     pub(crate) fn most_pixels(self, vectors: u32, most: u32, target: &Target) -> u32 {
+        if self.is_paired {
+            return most_paired(vectors, target).min(most);
+        }
         let widened = self.most_rows(vectors, target).unwrap_or(most);
         let others = if target.vector_registers >= 32 { 3 } else { 2 };
         let flipped = target.vector_registers.saturating_sub(others + vectors) / vectors.max(1);
@@ -142,10 +176,10 @@ impl Grouping {
         source: &[u8],
         factor: impl Fn(usize, usize, usize) -> Option<usize>,
     ) {
-        let size = (GROUP_BYTES / self.summands()) as usize;
+        let size = (self.bytes() / self.summands()) as usize;
         let (header, groups) = packed.split_at_mut((layout.header * layout.row_bytes()) as usize);
         for (row, groups) in groups.chunks_exact_mut(layout.row_bytes() as usize).enumerate() {
-            for (column, group) in groups.chunks_exact_mut(GROUP_BYTES as usize).enumerate() {
+            for (column, group) in groups.chunks_exact_mut(self.bytes() as usize).enumerate() {
                 for (number, to) in group.chunks_exact_mut(size).enumerate() {
                     if let Some(at) = factor(row, column, number) {
                         to.copy_from_slice(&source[at * size..(at + 1) * size]);
@@ -159,22 +193,41 @@ impl Grouping {
 
 impl std::fmt::Display for Grouping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.factors {
-            Factors::Bytes { .. } => "four bytes at once",
-            Factors::Bf16 => "two bf16 at once",
-            Factors::F16 => "two f16 at once",
+        f.write_str(match (self.factors, self.is_paired) {
+            (Factors::Bytes { .. }, false) => "four bytes at once",
+            (Factors::Bytes { .. }, true) => "eight bytes of two rows and columns at once",
+            (Factors::Bf16, false) => "two bf16 at once",
+            (Factors::Bf16, true) => "four bf16 of two rows and columns at once",
+            (Factors::F16, _) => "two f16 at once",
         })
     }
 }
 
 impl Factors {
-    /// Number of summands of a group.
+    /// Number of summands of 32 bits.
     fn summands(self) -> i64 {
         match self {
             Self::Bytes { .. } => 4,
             Self::Bf16 | Self::F16 => 2,
         }
     }
+
+    /// True if the target multiplies pairs of rows by pairs of columns.
+    fn are_paired(self, target: &Target) -> bool {
+        let is_aarch64 = target.triple.architecture == Architecture::Aarch64;
+        is_aarch64
+            && match self {
+                Self::Bytes { .. } => target.byte_products == Some(ByteProducts::Either),
+                Self::Bf16 => target.has_bf16_products,
+                Self::F16 => false,
+            }
+    }
+}
+
+/// Upper bound of the rows whose sums fit the registers beside one for each pair of rows and some
+/// for columns, which are loaded early.
+fn most_paired(vectors: u32, target: &Target) -> u32 {
+    2 * (target.vector_registers.saturating_sub(8) / (2 * vectors + 1)).max(1)
 }
 
 /// True if narrow floats are multiplied in groups even if the code widens them. Long vectors of
@@ -214,10 +267,10 @@ mod tests {
         let (vnni, avx2) = (target("x86_64-pc-linux", "znver4"), target("x86_64-pc-linux", "x86-64-v3"));
         let (arm, plain) =
             (target("aarch64-linux-gnu", "neoverse-n1"), target("aarch64-linux-gnu", "cortex-a53"));
-        let of = |lhs, target| Grouping::of([lhs, S8, S32], 10, 16, target);
+        let of = |lhs, target| Grouping::of([lhs, S8, S32], 10, [8, 16], target);
         let grouping = |is_signed, is_flipped| {
             let factors = Factors::Bytes { is_signed, is_flipped };
-            Some(Grouping { factors, tail: 2, is_widened: false })
+            Some(Grouping { factors, tail: 2, is_widened: false, is_paired: false })
         };
         assert_eq!(of(S8, &vnni), grouping(false, true));
         assert_eq!(of(U8, &vnni), grouping(false, false));
@@ -227,8 +280,8 @@ mod tests {
         assert_eq!(of(S8, &arm), grouping(true, false));
         assert_eq!(of(U8, &arm), grouping(true, true));
         assert_eq!(of(S8, &plain), None);
-        assert_eq!(Grouping::of([S8, U8, S32], 10, 16, &vnni), None);
-        assert_eq!(Grouping::of([S8, S8, S32], 10, 1, &vnni), None);
+        assert_eq!(Grouping::of([S8, U8, S32], 10, [8, 16], &vnni), None);
+        assert_eq!(Grouping::of([S8, S8, S32], 10, [8, 1], &vnni), None);
     }
 
     #[test]
@@ -243,10 +296,52 @@ mod tests {
             (Bf16, target("thumbv7em-none-eabi", "cortex-m4"), None),
         ];
         for (ty, target, expected) in table {
-            let grouping = Grouping::of([ty, ty, F32], 7, 16, &target);
+            let grouping = Grouping::of([ty, ty, F32], 7, [1, 16], &target);
             assert_eq!(grouping.map(|g| (g.factors, g.is_widened)), expected, "{ty} for '{}'", target.cpu);
             assert!(grouping.is_none_or(|g| (g.tail, g.tail_bytes(), g.groups(7)) == (1, 2, 4)));
-            assert_eq!(Grouping::of([ty, F32, F32], 7, 16, &target), None);
+            assert_eq!(Grouping::of([ty, F32, F32], 7, [1, 16], &target), None);
+        }
+    }
+
+    #[test]
+    fn rows_and_columns_are_multiplied_in_pairs() {
+        let i8mm = Target::new("aarch64-linux-gnu", "neoverse-n2", "").expect("a valid triple");
+        let table = [
+            // (types, run, rows), (summands of a group, its bytes, those of the last group)
+            ([S8, S8, S32], 13, 8, Some((8, 8, 5))),
+            ([U8, S8, S32], 16, 2, Some((8, 8, 0))),
+            ([Bf16, Bf16, F32], 7, 3, Some((4, 8, 6))),
+            // Groups that would be half empty, one row, and factors without such an instruction.
+            ([S8, S8, S32], 4, 8, Some((4, 4, 0))),
+            ([S8, S8, S32], 13, 1, Some((4, 4, 1))),
+            ([F16, F16, F32], 7, 3, Some((2, 4, 2))),
+        ];
+        for (types, run, rows, expected) in table {
+            let grouping = Grouping::of(types, run, [rows, 16], &i8mm);
+            assert_eq!(
+                grouping.map(|g| (g.summands(), g.bytes(), g.tail_bytes())),
+                expected,
+                "{types:?} {run}"
+            );
+            assert!(grouping.is_some_and(|g| !g.is_flipped()));
+        }
+        let signed = Target::new("aarch64-linux-gnu", "neoverse-n1", "").expect("a valid triple");
+        assert!(Grouping::of([S8, S8, S32], 13, [8, 16], &signed).is_some_and(|g| !g.is_paired));
+    }
+
+    #[test]
+    fn tiles_of_pairs_have_even_numbers_of_rows_if_the_product_has() {
+        let i8mm = Target::new("aarch64-linux-gnu", "neoverse-n2", "").expect("a valid triple");
+        let grouping = Grouping::of([S8, S8, S32], 64, [8, 64], &i8mm).expect("groups");
+        let tile = Tile { rows: 8, vectors: 2, lanes: 4, k_split: 1 };
+        // The other tiles have `step` rows less, and all together exactly `m`.
+        for (m, rows, step) in [(16, 8, 2), (10, 6, 2), (12, 6, 2), (26, 8, 2), (13, 7, 1), (7, 7, 1)] {
+            let limited = grouping.limited(tile, m, &i8mm);
+            let (most, tiles) = (i64::from(limited.rows), (m + rows - 1) / rows);
+            assert_eq!((most, grouping.row_step(m, limited.rows)), (rows, step), "{m}");
+            assert!(
+                tiles * (most - step) <= m && m <= tiles * most && (m - tiles * (most - step)) % step == 0
+            );
         }
     }
 
@@ -263,7 +358,7 @@ mod tests {
         };
         let mut packed = vec![0; layout.panel_bytes() as usize];
         let factors = Factors::Bytes { is_signed: true, is_flipped: false };
-        let grouping = Grouping { factors, tail: 0, is_widened: false };
+        let grouping = Grouping { factors, tail: 0, is_widened: false, is_paired: false };
         let source: Vec<u8> = (0..8).chain((0..8).map(|x: u8| x.wrapping_neg())).collect();
         grouping.fill(&mut packed, layout, &source, |row, column, k| Some(8 * column + 4 * row + k));
         let sums: Vec<i32> =
@@ -271,6 +366,26 @@ mod tests {
         assert_eq!(sums, [-128 * 28, 128 * 28]);
         assert_eq!(packed[8..16], [0, 1, 2, 3, 0, 255, 254, 253]);
         assert_eq!(packed[16..24], [4, 5, 6, 7, 252, 251, 250, 249]);
+    }
+
+    #[test]
+    fn a_panel_for_pairs_has_eight_bytes_of_each_column() {
+        let layout = PanelLayout {
+            rows: 1,
+            columns: 2,
+            width: 2,
+            element_bytes: 8,
+            header: 0,
+            block_rows: 0,
+            scale_bytes: 0,
+        };
+        let factors = Factors::Bytes { is_signed: true, is_flipped: false };
+        let grouping = Grouping { factors, tail: 7, is_widened: false, is_paired: true };
+        assert_eq!(grouping.header(1), 0);
+        let mut packed = vec![0; layout.panel_bytes() as usize];
+        let source: Vec<u8> = (1..=14).collect();
+        grouping.fill(&mut packed, layout, &source, |_, column, k| (k < 7).then_some(2 * k + column));
+        assert_eq!(packed, [1, 3, 5, 7, 9, 11, 13, 0, 2, 4, 6, 8, 10, 12, 14, 0]);
     }
 
     #[test]
@@ -285,7 +400,7 @@ mod tests {
             scale_bytes: 0,
         };
         let mut packed = vec![0; layout.panel_bytes() as usize];
-        let grouping = Grouping { factors: Factors::Bf16, tail: 1, is_widened: false };
+        let grouping = Grouping { factors: Factors::Bf16, tail: 1, is_widened: false, is_paired: false };
         let source = [1, 2, 3, 4];
         grouping.fill(&mut packed, layout, &source, |_, column, k| (k == 0).then_some(column));
         assert_eq!(packed, [1, 2, 0, 0, 3, 4, 0, 0]);

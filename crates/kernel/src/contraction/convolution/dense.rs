@@ -11,7 +11,7 @@ use crate::contraction::tile::{self, Columns, Reading, multiply_add, scalar_type
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, GROUP_BYTES, Grouping, Packing};
+use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Grouping, Packing};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -87,8 +87,10 @@ impl Nest<'_> {
     }
 
     fn reading(&self) -> Reading {
+        let is_paired = self.dense.grouping.is_some_and(|grouping| grouping.is_paired);
         let is_wide = i64::from(self.dense.tile.lanes) * self.scalar.byte_size() as i64 >= 32;
         match self.dense.kernel_packing {
+            Packing::Constant if is_paired => Reading::Whole,
             Packing::Constant | Packing::Scratch => Reading::Padded,
             Packing::None if is_wide && self.kernel_type == self.plan.accumulator => Reading::Masked,
             Packing::None => Reading::Narrowing,
@@ -134,12 +136,16 @@ impl Nest<'_> {
                 let zeros = zeros(cx);
                 reduction.corrections(cx, grouping, 0, taps, &zeros)?.repeat(pixels.count as usize)
             }
-            None => (0..pixels.count).flat_map(|_| zeros(cx)).collect(),
+            None => {
+                let rows = grouping::padded_rows(self.dense.grouping, pixels.count);
+                (0..rows).flat_map(|_| zeros(cx)).collect()
+            }
         };
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
         let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(cx, 0, at, &sums)?;
+        let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
         // Record the range of the pixel's number itself; it is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         tile::finish_rows(cx, self.plan.hero, sums, parts.len(), |cx, row, number, sum| {
@@ -153,7 +159,7 @@ impl Nest<'_> {
 
     /// Returns the bytes of the next panels that a tile of `pixels` pixels prefetches per summand.
     fn ahead(&self, pixels: u32) -> Option<i64> {
-        self.dense.ahead(self.dims, pixels, self.kernel_type.byte_size())
+        self.dense.ahead(self.dims, pixels)
     }
 
     /// Returns the part of the next panels that a tile prefetches, and its bytes per summand.
@@ -169,7 +175,7 @@ impl Nest<'_> {
         };
         let columns = self.dense.tile.columns();
         let layout = self.dense.panels;
-        let panels = columns * (layout.header + layout.rows) * self.kernel_type.byte_size() as i64;
+        let panels = columns * (layout.header + layout.rows) * layout.element_bytes;
         // The last whole panels are followed by the first ones of another task, so the current
         // panels are prefetched again.
         let end = cx.scalar_value(&column.plus_constant(2 * columns))?;
@@ -206,7 +212,7 @@ impl Nest<'_> {
         let header = tile::column_of_panels(cx, panels, group, column)?;
         let pointer = tile::after_header(cx, panels, header);
         let offsets = parts.iter().map(|part| panels.offset(part.offset)).collect();
-        let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
+        let alignment = (i64::from(self.dense.tile.lanes) * panels.element_bytes).min(64) as u32;
         Ok(Place { pointer, header, row: panels.row_bytes(), offsets, alignment })
     }
 }
@@ -323,7 +329,7 @@ impl Reduction<'_> {
             for ((part, &offset), &sum) in self.parts.iter().zip(&self.place.offsets).zip(sums) {
                 let pointer = cx.offset_bytes(header, offset);
                 let columns = self.kernel_vector(cx, pointer, *part)?;
-                let correction = grouping::correction(cx, grouping, columns);
+                let correction = grouping::correction(cx, grouping, columns[0]);
                 all.push(cx.add(sum, correction));
             }
             return Ok(all);
@@ -352,31 +358,30 @@ impl Reduction<'_> {
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let dense = self.nest.dense;
-        let tail = dense.grouping.map_or(0, Grouping::tail_bytes);
-        if tail > 0 {
+        if let Some(grouping) = dense.grouping.filter(|grouping| grouping.tail > 0) {
             let whole = Count::constant(cx, dense.inputs - 1);
             let sums = if dense.inputs > 1 { self.whole(cx, whole, at, sums)? } else { sums.to_vec() };
-            return self.last_group(cx, whole.value, tail, at, sums);
+            return self.last_group(cx, grouping, whole.value, at, sums);
         }
         self.whole(cx, count, at, sums)
     }
 
-    /// Adds the products of the last group of a tap, which has `tail` bytes.
+    /// Adds the products of the last group of a tap, which is not whole.
     fn last_group(
         &self,
         cx: &mut KernelContext<'_>,
+        grouping: Grouping,
         index: ValueId,
-        tail: u32,
         at: At,
         mut sums: Vec<ValueId>,
     ) -> Result<Vec<ValueId>> {
         let vectors = self.kernel_vectors(cx, at.kernel, index, 0)?;
-        for (pixel, &row) in self.rows.iter().enumerate() {
-            let input = cx.offset(at.input, row, 1);
-            let input = cx.offset(input, index, GROUP_BYTES);
-            let element = grouping::load_bytes(cx, input, tail);
-            self.multiply(cx, element, &vectors, &mut sums[pixel * vectors.len()..]);
-        }
+        let element = |b: &mut FunctionBuilder, row: ValueId| {
+            let input = b.offset(at.input, row, 1);
+            let input = b.offset(input, index, grouping.bytes());
+            Ok(grouping::load_group(b, grouping, input, grouping.tail_bytes()))
+        };
+        self.multiply(cx, &self.rows, element, &vectors, &mut sums)?;
         Ok(sums)
     }
 
@@ -399,7 +404,7 @@ impl Reduction<'_> {
             inputs if inputs % 2 == 0 => 2,
             _ => 1,
         };
-        let vectors = (sums.len() / self.rows.len().max(1)) as u32;
+        let vectors = self.parts.len() as u32;
         let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target())).min(unroll);
         // A few sums would wait for each other, so summands alternate between several sets of sums.
         let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
@@ -498,19 +503,17 @@ impl Reduction<'_> {
     ) -> Result<()> {
         let nest = self.nest;
         let vectors = self.kernel_vectors(b, kernel, index, step)?;
-        let is_grouped = nest.dense.grouping.is_some();
-        let size = if is_grouped { GROUP_BYTES } else { nest.input_type.byte_size() as i64 };
-        for (pixel, &input) in inputs.iter().enumerate() {
+        let own = nest.input_type.byte_size() as i64;
+        let size = nest.dense.grouping.map_or(own, Grouping::bytes);
+        let element = |b: &mut FunctionBuilder, input: ValueId| {
             let input = b.offset(input, index, size);
             let input = b.offset_bytes(input, step * size);
-            let element = if is_grouped {
-                b.load(Type::scalar(ScalarType::I32), input, 1)
-            } else {
-                load(b, nest.plan, nest.input_type, input, 1)?.real()
-            };
-            self.multiply(b, element, &vectors, &mut sums[pixel * vectors.len()..]);
-        }
-        Ok(())
+            match nest.dense.grouping {
+                Some(grouping) => Ok(grouping::load_group(b, grouping, input, size as u32)),
+                None => Ok(load(b, nest.plan, nest.input_type, input, 1)?.real()),
+            }
+        };
+        self.multiply(b, inputs, element, &vectors, sums)
     }
 
     /// Loads the kernel's row of summand `index + step`.
@@ -520,7 +523,7 @@ impl Reduction<'_> {
         kernel: ValueId,
         index: ValueId,
         step: i64,
-    ) -> Result<Vec<ValueId>> {
+    ) -> Result<Vec<Vec<ValueId>>> {
         let row = b.offset(kernel, index, self.place.row);
         let row = b.offset_bytes(row, step * self.place.row);
         let places = self.parts.iter().zip(&self.place.offsets);
@@ -532,32 +535,54 @@ impl Reduction<'_> {
             .collect()
     }
 
-    /// Adds the products of a pixel's element, or of its group, and a row of the kernel to
-    /// the pixel's sums.
-    fn multiply(&self, b: &mut FunctionBuilder, element: ValueId, vectors: &[ValueId], sums: &mut [ValueId]) {
-        for ((part, &vector), sum) in self.parts.iter().zip(vectors).zip(sums) {
-            let element = b.splat(element, part.lanes);
-            *sum = match self.nest.dense.grouping {
-                Some(grouping) => grouping::multiply_add(b, grouping, element, vector, *sum),
-                None => multiply_add(b, element, vector, *sum),
-            };
+    /// Adds the products of each pixel's element, or of its group, and a row of the kernel to the
+    /// pixel's sums. `element` loads that of a pixel.
+    fn multiply(
+        &self,
+        b: &mut FunctionBuilder,
+        pixels: &[ValueId],
+        element: impl Fn(&mut FunctionBuilder, ValueId) -> Result<ValueId>,
+        vectors: &[Vec<ValueId>],
+        sums: &mut [ValueId],
+    ) -> Result<()> {
+        let at_once = self.nest.dense.grouping.map_or(1, Grouping::rows) as usize;
+        for (pixels, sums) in pixels.chunks(at_once).zip(sums.chunks_mut(at_once * self.parts.len())) {
+            let elements = pixels.iter().map(|&pixel| element(b, pixel)).collect::<Result<Vec<ValueId>>>()?;
+            if let Some(grouping) = self.nest.dense.grouping {
+                grouping::multiply_rows(b, grouping, &elements, (self.parts, vectors), sums);
+                continue;
+            }
+            for ((part, vector), sum) in self.parts.iter().zip(vectors).zip(sums) {
+                let element = b.splat(elements[0], part.lanes);
+                *sum = multiply_add(b, element, vector[0], *sum);
+            }
         }
+        Ok(())
     }
 
-    fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Columns) -> Result<ValueId> {
+    /// Loads a vector of a row of the kernel, or its groups.
+    fn kernel_vector(
+        &self,
+        b: &mut FunctionBuilder,
+        pointer: ValueId,
+        part: Columns,
+    ) -> Result<Vec<ValueId>> {
         let nest = self.nest;
         let is_packed = nest.dense.kernel_packing == Packing::Constant;
         let factor = if nest.dense.grouping.is_some() { ScalarType::I32 } else { nest.scalar };
         let ty = Type::vector(factor, part.lanes);
         let own = part.lanes * nest.scalar.byte_size() as u32;
         let alignment = self.place.alignment.min(own);
+        if let Some(grouping) = nest.dense.grouping.filter(|grouping| grouping.is_paired) {
+            return Ok(grouping::load_columns(b, grouping, pointer, part.lanes, alignment));
+        }
         if is_packed {
-            return Ok(b.load(ty, pointer, alignment));
+            return Ok(vec![b.load(ty, pointer, alignment)]);
         }
         if part.valid == part.lanes {
-            return Ok(load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real());
+            return Ok(vec![load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real()]);
         }
-        Ok(part.load_masked(b, nest.scalar, pointer, alignment))
+        Ok(vec![part.load_masked(b, nest.scalar, pointer, alignment)])
     }
 }
 

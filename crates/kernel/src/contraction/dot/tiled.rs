@@ -136,9 +136,9 @@ fn tile(
         let set = (step % sets) as usize;
         inputs.accumulate(cx, end, step, &[], &mut sums[set * width..(set + 1) * width]);
     }
-    if tail > 0 {
+    if let Some(grouping) = plan.dot.grouping.filter(|_| tail > 0) {
         let last = cx.index(k);
-        let rows = inputs.last_bytes(cx, last, tail);
+        let rows = inputs.last_bytes(cx, grouping, last, tail);
         inputs.accumulate(cx, last, 0, &rows, &mut sums[..width]);
     }
     let mut sums = add_sets(cx, sums, width);
@@ -146,6 +146,7 @@ fn tile(
         sums = totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect();
     }
     let per_row = place.parts.len();
+    let sums = grouping::rows_of(cx, plan.dot.grouping, sums, place.rows, per_row);
     if pass.is_last {
         return finish_rows(cx, plan.dot.hero, sums, per_row, |cx, row, number, sum| {
             let row = place.row.plus(row);
@@ -219,7 +220,8 @@ impl Ahead {
         unroll: i64,
     ) -> Result<Self> {
         let product = place.source;
-        let size = plan.dot.accumulator.byte_size() as i64;
+        let own = plan.dot.accumulator.byte_size() as i64;
+        let size = product.panels.map_or(own, |panels| panels.element_bytes);
         let columns = plan.tiled.tile.columns();
         // The last panel has no successor. Any address within the operand is valid there.
         let end = product.panels.map_or(plan.dot.shape.n, |panels| panels.padded_columns());
@@ -335,26 +337,32 @@ impl Inputs<'_> {
         let row: Vec<ValueId> = parts
             .map(|part| {
                 let sums = self.load(b, header, *part);
-                grouping::correction(b, grouping, sums)
+                grouping::correction(b, grouping, sums[0])
             })
             .collect();
         row.repeat(self.place.rows as usize)
     }
 
     /// Loads each row's bytes of the last group, which is not whole.
-    fn last_bytes(&self, b: &mut FunctionBuilder, index: ValueId, count: u32) -> Vec<ValueId> {
+    fn last_bytes(
+        &self,
+        b: &mut FunctionBuilder,
+        grouping: Grouping,
+        index: ValueId,
+        count: u32,
+    ) -> Vec<ValueId> {
         let lhs = b.offset(self.lhs, index, self.product.lhs_k);
         let rows = 0..i64::from(self.place.rows);
         rows.map(|row| {
             let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
-            grouping::load_bytes(b, pointer, count)
+            grouping::load_group(b, grouping, pointer, count)
         })
         .collect()
     }
 
     fn zeros(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
         let mut zeros = Vec::new();
-        for _ in 0..self.place.rows {
+        for _ in 0..grouping::padded_rows(self.grouping, self.place.rows) {
             for part in self.place.parts {
                 zeros.push(zero(b, Type::vector(self.scalar, part.lanes)));
             }
@@ -431,37 +439,50 @@ impl Inputs<'_> {
         let (lhs_k, rhs_k) = (self.product.lhs_k, self.product.rhs_k);
         let rhs = b.offset(self.rhs, index, rhs_k);
         let rhs = b.offset_bytes(rhs, step * rhs_k);
-        let columns: Vec<ValueId> = self.place.parts.iter().map(|part| self.load(b, rhs, *part)).collect();
+        let parts = self.place.parts;
+        let columns: Vec<Vec<ValueId>> = parts.iter().map(|part| self.load(b, rhs, *part)).collect();
         let lhs = b.offset(self.lhs, index, lhs_k);
-        for row in 0..self.place.rows as usize {
-            let element = match rows.get(row) {
-                Some(&element) if b.ty(element).lanes == 1 => element,
-                Some(&vector) => b.extract(vector, step as u32),
-                None => {
-                    let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
-                    b.load(Type::scalar(self.factor()), pointer, self.lhs_alignment())
+        let is_paired = self.grouping.is_some_and(|grouping| grouping.is_paired);
+        let element = |b: &mut FunctionBuilder, row: usize| match rows.get(row) {
+            Some(&vector) if b.ty(vector).lanes > 1 && !is_paired => b.extract(vector, step as u32),
+            Some(&element) => element,
+            None => {
+                let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
+                match self.grouping {
+                    Some(grouping) => grouping::load_group(b, grouping, pointer, lhs_k as u32),
+                    None => b.load(Type::scalar(self.scalar), pointer, self.lhs_alignment()),
                 }
-            };
-            for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
-                let sum = &mut sums[row * columns.len() + k];
-                let element = b.splat(element, part.lanes);
-                *sum = match self.grouping {
-                    Some(grouping) => grouping::multiply_add(b, grouping, element, column, *sum),
-                    None => multiply_add(b, element, column, *sum),
-                };
+            }
+        };
+        let at_once = self.grouping.map_or(1, Grouping::rows) as usize;
+        let rows: Vec<usize> = (0..self.place.rows as usize).collect();
+        for (rows, sums) in rows.chunks(at_once).zip(sums.chunks_mut(at_once * parts.len())) {
+            let elements: Vec<ValueId> = rows.iter().map(|&row| element(b, row)).collect();
+            if let Some(grouping) = self.grouping {
+                grouping::multiply_rows(b, grouping, &elements, (parts, &columns), sums);
+                continue;
+            }
+            for ((part, column), sum) in parts.iter().zip(&columns).zip(sums) {
+                let element = b.splat(elements[0], part.lanes);
+                *sum = multiply_add(b, element, column[0], *sum);
             }
         }
     }
 
-    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> ValueId {
+    /// Loads the elements, or the groups, of a vector of columns.
+    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> Vec<ValueId> {
         let ty = Type::vector(self.factor(), part.lanes);
         let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
         let pointer = b.offset_bytes(rhs, offset);
-        let is_packed = self.product.rhs_alignment > self.scalar.byte_size() as u32;
-        if part.valid == part.lanes || is_packed {
-            return b.load(ty, pointer, self.product.rhs_alignment);
+        let alignment = self.product.rhs_alignment;
+        let is_packed = alignment > self.scalar.byte_size() as u32;
+        if let Some(grouping) = self.grouping.filter(|grouping| grouping.is_paired) {
+            return grouping::load_columns(b, grouping, pointer, part.lanes, alignment);
         }
-        part.load_masked(b, self.scalar, pointer, self.product.rhs_alignment)
+        if part.valid == part.lanes || is_packed {
+            return vec![b.load(ty, pointer, alignment)];
+        }
+        vec![part.load_masked(b, self.scalar, pointer, alignment)]
     }
 }
 

@@ -11,31 +11,32 @@ use support::Result;
 /// Emits a tile of rows, given the tile's number, its first row, and the number of rows.
 pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
 
-/// Runs the body for tiles of `tile.rows` rows, then for tiles with one row less, so that all rows
-/// are covered. The body receives the tile's number, its first row, and the number of rows.
+/// Runs the body for tiles of `tile.rows` rows, then for tiles with `row_step` rows less, so that
+/// all rows are covered. The body receives the tile's number, its first row, and the number of
+/// rows.
 pub(super) fn for_rows(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
     part: Part,
     body: RowsBody<'_>,
 ) -> Result<()> {
-    let (m, most) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows));
+    let (m, most, step) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows), plan.tiled.row_step);
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
     cx.for_part(part.rows, 0, larger, 1, |cx, tile| {
         body(cx, &tile, &tile.times(most), plan.tiled.tile.rows)
     })?;
     cx.for_part(part.rows, larger, tiles, 1, |cx, tile| {
-        let row = tile.times(most - 1).plus_constant(larger);
-        body(cx, &tile, &row, plan.tiled.tile.rows - 1)
+        let row = tile.times(most - step).plus_constant(larger * step);
+        body(cx, &tile, &row, (most - step) as u32)
     })
 }
 
-/// Returns the number of tiles with `tile.rows` rows. The others have one row less.
+/// Returns the number of tiles with `tile.rows` rows. The others have `row_step` rows less.
 fn larger_tiles(plan: Tiles<'_>) -> i64 {
-    let (m, most) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows));
+    let (m, most, step) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows), plan.tiled.row_step);
     let tiles = (m + most - 1) / most;
-    m - tiles * (most - 1)
+    (m - tiles * (most - step)) / step
 }
 
 /// Returns the first row of a tile.
@@ -43,7 +44,8 @@ pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: Tiles<'_>
     let larger = b.index(larger_tiles(plan));
     let is_larger = b.compare(Predicate::Less, tile, larger);
     let larger = b.select(is_larger, tile, larger);
-    let row = b.mul_constant(tile, i64::from(plan.tiled.tile.rows) - 1);
+    let row = b.mul_constant(tile, i64::from(plan.tiled.tile.rows) - plan.tiled.row_step);
+    let larger = b.mul_constant(larger, plan.tiled.row_step);
     b.add(row, larger)
 }
 
@@ -78,6 +80,7 @@ pub(super) fn for_panels(
 fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
     let lanes = plan.tiled.tile.lanes;
     let reading = match plan.tiled.rhs_packing {
+        Packing::Constant if plan.dot.grouping.is_some_and(|grouping| grouping.is_paired) => Reading::Whole,
         Packing::Constant | Packing::Scratch => Reading::Padded,
         Packing::None if lanes as usize * plan.dot.accumulator.byte_size() >= 32 => Reading::Masked,
         Packing::None => Reading::Narrowing,

@@ -20,8 +20,10 @@ struct Model<'a> {
     inputs: i64,
     /// Vectors that the output features of a group fill.
     needed: u32,
-    /// Bytes per vector.
+    /// Bytes per vector of a kernel's row.
     vector_bytes: i64,
+    /// Pixels that are multiplied at once. Half of them take the time of all.
+    at_once: u32,
     /// Summands per output.
     summands: i64,
     /// Distance of input pixels, in bytes.
@@ -87,6 +89,7 @@ pub(super) fn ranked(
         inputs: dims.inputs,
         needed: u32::try_from(needed).unwrap_or(u32::MAX),
         vector_bytes: i64::from(lanes) * element_bytes as i64,
+        at_once: grouping.map_or(1, |grouping| grouping.rows() as u32),
         summands: dims.taps().saturating_mul(dims.inputs),
         pixel_bytes: dims.groups.saturating_mul(dims.inputs).saturating_mul(element_bytes as i64),
         l1_bytes: i64::try_from(target.l1_bytes).unwrap_or(i64::MAX),
@@ -222,6 +225,7 @@ impl Model<'_> {
 
     /// Cycles per tile.
     fn tile(&self, pixels: u32, vectors: u32, taps: i64) -> f64 {
+        let pixels = pixels.next_multiple_of(self.at_once);
         let sums = f64::from(pixels * vectors);
         let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, 4.0);
         // Data beyond the first-level cache comes from the next level, at half a line per cycle.

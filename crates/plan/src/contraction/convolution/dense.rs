@@ -52,7 +52,7 @@ impl DensePlan {
     /// together prefetch the next panels while the current ones, in the second-level cache, are in
     /// use. `None` if the panels stay in the cache, or if they are read so rarely that memory
     /// bandwidth limits them anyway.
-    pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32, element_bytes: usize) -> Option<i64> {
+    pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32) -> Option<i64> {
         let columns = self.tile.columns();
         let is_apart = self.panels_outside
             && self.kernel_packing == Packing::Constant
@@ -60,7 +60,7 @@ impl DensePlan {
             && self.whole_panels(dims) > 1;
         let all = self.tiling.taps_of_pixels.saturating_mul(self.inputs).max(1);
         let rows = self.panels.rows.saturating_add(self.panels.header);
-        let panels = columns.saturating_mul(rows).saturating_mul(element_bytes as i64);
+        let panels = columns.saturating_mul(rows).saturating_mul(self.panels.element_bytes);
         let bytes = panels.saturating_mul(i64::from(pixels)) / all;
         (is_apart && (1..=CACHE_LINE).contains(&bytes)).then_some(bytes)
     }
@@ -101,7 +101,9 @@ pub(super) fn choose(
     let is_run = is_whole
         && dims.groups == 1
         && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
-    let kernel_bytes = (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(size as u64);
+    let element_bytes = grouping.map_or(size, |grouping| grouping.bytes() as usize);
+    let kernel_bytes =
+        (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(element_bytes as u64);
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
@@ -115,7 +117,7 @@ pub(super) fn choose(
         (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
-    let panels = PanelLayout::of_constant(summands, dims.outputs, size);
+    let panels = PanelLayout::of_constant(summands, dims.outputs, element_bytes);
     Some(DensePlan {
         panels: PanelLayout { header: grouping.map_or(0, |grouping| grouping.header(dims.taps())), ..panels },
         inputs: dims.inputs,
@@ -174,8 +176,9 @@ pub(super) fn grouping(
     dims: &ConvolutionDims,
     target: &Target,
 ) -> Option<Grouping> {
-    let of = |run: i64| Grouping::of(types, run, dims.outputs, target);
-    // The types alone determine the size of a group.
+    let pixels = dims.batch.saturating_mul(dims.pixels());
+    let of = |run: i64| Grouping::of(types, run, [pixels, dims.outputs], target);
+    // Of a longer run, groups are not shorter.
     let summands = of(dims.inputs.max(GROUP_BYTES))?.summands();
     of(run(dims, summands))
 }
@@ -200,8 +203,9 @@ pub(super) fn vectors(
     grouping: Option<Grouping>,
     target: &Target,
 ) -> cost::Vectors {
-    let panel = tile::panel(dims.outputs, size) as u32;
-    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size, grouping }
+    let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
+    let element_bytes = grouping.map_or(size, |grouping| grouping.bytes() as usize);
+    cost::Vectors { lanes, panel: tile::panel(dims.outputs, element_bytes) as u32, element_bytes, grouping }
 }
 
 /// The vectors of features and the upper bound of the pixels of a tile.
@@ -310,7 +314,7 @@ mod tests {
         let ahead = |dims: ConvolutionDims| {
             let plan =
                 choose(&dims, PrimitiveType::F32, true, None, None, None, &avx512).expect("a regular shape");
-            plan.ahead(&dims, plan.tile.rows, 4)
+            plan.ahead(&dims, plan.tile.rows)
         };
         // Two lines per row of the panels, divided by the 361 taps of all pixels, for 5 pixels;
         // three lines, divided by 49, for 7.

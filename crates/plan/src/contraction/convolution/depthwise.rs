@@ -135,7 +135,7 @@ pub(super) fn grouping(
     dims: &ConvolutionDims,
     target: &Target,
 ) -> Option<Grouping> {
-    let grouping = Grouping::of(types, column(dims), dims.groups, target);
+    let grouping = Grouping::of(types, column(dims), [1, dims.groups], target);
     grouping.filter(|grouping| matches!(grouping.factors, Factors::Bytes { .. }))
 }
 

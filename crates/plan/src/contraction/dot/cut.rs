@@ -54,8 +54,8 @@ pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
 fn row_parts(plan: &DotPlan, tiled: &TiledDot, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
     let is_cut = tiled.rhs_packing != Packing::Scratch;
     let DotShape { n, k, .. } = plan.shape;
-    let element = if plan.grouping.is_some() { plan.accumulator } else { plan.rhs_type };
-    let fits = n.saturating_mul(k).saturating_mul(element.byte_size() as i64) as u64 <= cache;
+    let element = plan.grouping.map_or(plan.rhs_type.byte_size() as i64, |grouping| grouping.bytes());
+    let fits = n.saturating_mul(k).saturating_mul(element) as u64 <= cache;
     let parts = if tiled.prefetches { tiles / TILES_PER_PREFETCH } else { tiles };
     (is_cut && fits && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
 }

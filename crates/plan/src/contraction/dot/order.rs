@@ -24,7 +24,8 @@ impl TileOrder {
         let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.
-        let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
+        let size = dot.grouping.map_or(dot.accumulator.byte_size(), |grouping| grouping.bytes() as usize);
+        let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, size);
         let panels = match &dot.weights {
             Some((weights, _)) => weights.panels(dot.shape, dot.accumulator),
             None => PanelLayout { header: dot.grouping.map_or(0, |grouping| grouping.header(1)), ..panels },
@@ -53,6 +54,7 @@ impl TileOrder {
                 && tile::has_prefetch(target),
             column_parts,
             tasks_by_rows: false,
+            row_step: dot.grouping.map_or(1, |grouping| grouping.row_step(dot.shape.m, tile.rows)),
             panel_distance: panel_distance(dot, tile, panels),
         }
     }
