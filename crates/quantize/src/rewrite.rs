@@ -65,9 +65,6 @@ pub fn rewrite(module: &Module, form: &Form<'_>) -> Result<Module> {
             integers.stored(&mut rewritten, layer.input(module))?;
         }
         replace_weights(&mut rewritten, layer, &layer_form.weights)?;
-        if let Some(correction) = &layer_form.correction {
-            correct(&mut rewritten, layer, correction);
-        }
     }
     let root = module.entry_computation().root();
     for &result in form.results {
@@ -75,6 +72,12 @@ pub fn rewrite(module: &Module, form: &Form<'_>) -> Result<Module> {
         let stored = integers.stored(&mut rewritten, value)?;
         let id = rewritten.entry();
         rewritten.computation_mut(id).replace_operand(root, result, stored);
+    }
+    // Corrections precede the conversion to integers, which reads what they replace.
+    for (layer, layer_form) in form.layers.iter().zip(form.forms) {
+        if let Some(correction) = &layer_form.correction {
+            correct(&mut rewritten, layer, correction);
+        }
     }
     let id = rewritten.entry();
     let computation = rewritten.computation_mut(id);

@@ -341,3 +341,64 @@ fn errors_name_the_cause() {
         run(nothing, Some(&samples), &options(Scheme::Int8)).map(|_| ()).expect_err("an error");
     assert!(error.message().contains("no layer can be quantized"), "{}", error.message());
 }
+
+/// Layers without anything between them: with or without a correction of the first one's outputs,
+/// the second one reads integers, and so does the caller.
+#[test]
+fn corrected_outputs_become_integers() {
+    let text = "HloModule m
+
+ENTRY main {
+  x = f32[1,3] parameter(0)
+  w = f32[3,2] constant({{0.5, -0.25}, {0.125, 1}, {-0.75, 0.3}})
+  first = f32[1,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  v = f32[2,2] constant({{1, -2}, {0.4, 0.7}})
+  second = f32[1,2] dot(first, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[2] constant({0.1, -0.2})
+  bias = f32[1,2] broadcast(b), dimensions={1}
+  sum = f32[1,2] add(second, bias)
+  ROOT r = (f32[1,2]) tuple(sum)
+}
+";
+    let samples = Literal::from_elements(&[3, 1, 3], &SAMPLES);
+    for corrects_bias in [false, true] {
+        let options = QuantizationOptions { corrects_bias, integer_interface: true, ..options(Scheme::Int8) };
+        let (program, _) = run(text, Some(&samples), &options).expect("quantized");
+        let entry = program.module.entry_computation();
+        let opcode = |id: hlo::InstructionId| entry[id].op().opcode().name();
+        let dots = entry.instructions().filter(|(_, dot)| dot.op().opcode().name() == "dot");
+        // Integers are converted, their zero point is subtracted, and the scale multiplied.
+        let inputs: Vec<&str> = dots.map(|(_, dot)| opcode(dot.operands()[0])).collect();
+        assert_eq!(inputs, ["multiply", "multiply"], "{}", program.module.to_text());
+        // The first step to integers divides: by then, a correction is added to the products.
+        let divisions = entry.instructions().filter(|(_, i)| i.op().opcode().name() == "divide");
+        let mut divided: Vec<&str> = divisions.map(|(_, i)| opcode(i.operands()[0])).collect();
+        divided.sort_unstable();
+        assert_eq!(divided, if corrects_bias { ["add", "add"] } else { ["add", "dot"] });
+    }
+}
+
+/// Inputs are steps of 0.005, and so are the weights of 1. That of 0.503 becomes 64 / 127, which
+/// adds 0.0012 to both results: 1.5 of their steps, from -0.1 to 0.1.
+#[test]
+fn integers_of_results_are_corrected() {
+    let text = "HloModule m
+
+ENTRY main {
+  x = f32[1,2] parameter(0)
+  w = f32[2,2] constant({{1, 1}, {0.503, 0.503}})
+  y = f32[1,2] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[2] constant({-1.741325, -1.741325})
+  bias = f32[1,2] broadcast(b), dimensions={1}
+  sum = f32[1,2] add(y, bias)
+  ROOT r = (f32[1,2]) tuple(sum)
+}
+";
+    let samples = Literal::from_elements(&[2, 1, 2], &[1.2f32, 1.275, 1.0, 1.275]);
+    let options =
+        QuantizationOptions { corrects_bias: true, integer_interface: true, ..options(Scheme::Int8) };
+    let (program, report) = run(text, Some(&samples), &options).expect("quantized");
+    let scale = program.interface.results()[0].quantization.expect("integers").scale;
+    assert!((scale - 0.2 / 255.0).abs() < 1e-6, "{scale}");
+    assert!(report.results[0].max_absolute_error < 0.6 * f64::from(scale), "{report:?}");
+}
