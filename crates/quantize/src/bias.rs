@@ -58,7 +58,12 @@ pub fn correction(module: &Module, layer: &Layer, errors: &[f32], means: &[f64])
     for (k, &error) in errors.iter().enumerate() {
         shifts[channel_of(k)] += f64::from(error) * means.get(feature_of(k))?;
     }
-    Some(shifts.into_iter().map(|shift| -shift as f32).collect())
+    // Holes in a dilated input are zeros, so each output reads only a part of the weights.
+    let holes = match module[layer.computation][layer.instruction].op() {
+        Op::Convolution { window, .. } => window.dimensions.iter().map(|d| d.base_dilation as f64).product(),
+        _ => 1.0,
+    };
+    Some(shifts.into_iter().map(|shift: f64| (-shift / holes) as f32).collect())
 }
 
 /// The numbers that `sum` adds to `value` along the last dimension, if it does only that.
@@ -109,5 +114,23 @@ ENTRY main {
         let errors = [1.0, 2.0, 3.0, 4.0, 0.5, 0.0, 0.0, 0.25];
         let expected = [-15.0, -20.0, -300.0, -425.0];
         assert_eq!(correction(&module, layer, &errors, &[10.0, 100.0]), Some(expected.to_vec()));
+    }
+
+    /// A transposed convolution with stride 2. Of the three taps, outputs read the outer ones and
+    /// the middle one in turns: 1.5 of them on average.
+    #[test]
+    fn outputs_of_a_transposed_convolution_read_a_part_of_the_weights() {
+        let text = "HloModule m
+
+ENTRY main {
+  x = f32[1,8,1] parameter(0)
+  w = f32[3,1,1] constant({{{0}}, {{0}}, {{0}}})
+  y = f32[1,15,1] convolution(x, w), window={size=3 pad=1_1 lhs_dilate=2}, dim_labels=b0f_0io->b0f
+  ROOT r = (f32[1,15,1]) tuple(y)
+}
+";
+        let module = hlo::parse(text).expect("a module");
+        let layer = &Layers::of(&module).layers[0];
+        assert_eq!(correction(&module, layer, &[1.0, 1.0, 1.0], &[10.0]), Some(vec![-15.0]));
     }
 }
