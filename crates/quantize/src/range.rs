@@ -75,9 +75,10 @@ impl Histogram {
 
     /// Counts values.
     pub fn include(&mut self, values: impl IntoIterator<Item = f32>) {
-        let per_unit = BINS as f32 / (self.range.high - self.range.low);
+        let (low, high) = (f64::from(self.range.low), f64::from(self.range.high));
+        let per_unit = BINS as f64 / (high - low);
         for value in values {
-            let bin = ((value - self.range.low) * per_unit) as usize;
+            let bin = ((f64::from(value) - low) * per_unit) as usize;
             self.counts[bin.min(BINS - 1)] += 1;
         }
     }
@@ -252,6 +253,16 @@ mod tests {
         assert!((988.0..993.0).contains(&range.high), "{range:?}");
         assert!((8.0..12.0).contains(&range.low), "{range:?}");
         assert_eq!(histogram(&values).choose(Method::MinMax), Range { low: 0.0, high: 2047.0 });
+    }
+
+    /// The width of the range is infinite in `f32`.
+    #[test]
+    fn the_largest_numbers_have_bins() {
+        let values: Vec<f32> = (-100..=100i16).map(|k| f32::from(k) * 3e36).collect();
+        for method in [Method::Percentile(100.0), Method::Mse, Method::Entropy] {
+            let range = histogram(&values).choose(method);
+            assert!(range.low < -2.9e38 && range.high > 2.9e38, "{method:?}: {range:?}");
+        }
     }
 
     /// Half a million values up to 1 and one of 4. With the whole range, values have an error of
