@@ -8,8 +8,9 @@
 use crate::bias::{bias, channels};
 use crate::form::Builder;
 use crate::layer::{IndexOf, Layer, Layers, elements};
+use crate::point::is_least;
 use hlo::analysis::ChannelConstant;
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, InstructionId, Module, Op, WindowDimension};
 use shape::Literal;
 use support::Result;
 
@@ -110,14 +111,16 @@ impl Path {
                     steps.push(Step::Limit { clamp: user });
                 }
                 Op::ReduceWindow { window, to_apply } => {
-                    let is_pooling = computation[user].operands()[0] == end
-                        && is_extreme_or_sum(&module[*to_apply])
-                        && window.dimensions.last()?.size == 1;
+                    let &[array, init] = computation[user].operands() else { return None };
+                    let is_pooling = array == end
+                        && is_maximum_or_sum(&module[*to_apply], only(computation, init)?)
+                        && *window.dimensions.last()? == WindowDimension::of_size(1);
                     is_pooling.then_some(())?;
                 }
                 Op::Reduce { dimensions, to_apply } => {
-                    let is_mean = computation[user].operands()[0] == end
-                        && is_extreme_or_sum(&module[*to_apply])
+                    let &[array, init] = computation[user].operands() else { return None };
+                    let is_mean = array == end
+                        && is_maximum_or_sum(&module[*to_apply], only(computation, init)?)
                         && !dimensions.contains(&(rank - 1));
                     is_mean.then_some(())?;
                 }
@@ -133,10 +136,15 @@ impl Path {
     }
 }
 
-/// True for a sum or a maximum, which scale with their operands. Zero or the least number, from
-/// which they start, do too.
-fn is_extreme_or_sum(computation: &Computation) -> bool {
-    matches!(computation[computation.root()].op(), Op::Maximum {} | Op::Add {})
+/// True for a sum from zero, and for a maximum from zero or the least number: they scale with their
+/// operands.
+fn is_maximum_or_sum(computation: &Computation, init: f64) -> bool {
+    let scales = match computation[computation.root()].op() {
+        Op::Maximum {} => init == 0.0 || is_least(init),
+        Op::Add {} => init == 0.0,
+        _ => false,
+    };
+    scales && hlo::is_associative(computation)
 }
 
 /// The number in all elements of a constant.
@@ -275,5 +283,54 @@ ENTRY main {
         assert_eq!(bias(entry, sum, entry.find("first").expect("an instruction")), Some(vec![4.0, 2.0]));
         let limit = entry[entry.find("limited").expect("an instruction")].operands()[2];
         assert_eq!(channels(entry, limit), Some(vec![3.0, 12.0]));
+    }
+
+    /// A sum over positions scales with its operands, but one of squares does not, nor one that
+    /// starts from a number other than zero.
+    #[test]
+    fn values_that_do_not_scale_stay() {
+        let pairs = |reducer: &str, init: &str| {
+            let text = format!(
+                "HloModule m
+
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}}
+
+squares {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] multiply(b, b)
+  ROOT s = f32[] add(a, c)
+}}
+
+largest {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] maximum(a, b)
+}}
+
+ENTRY main {{
+  x = f32[1,4,2] parameter(0)
+  v = f32[2,2] constant({{{{4, 1}}, {{2, 0.5}}}})
+  first = f32[1,4,2] dot(x, v), lhs_contracting_dims={{2}}, rhs_contracting_dims={{0}}
+  init = f32[] constant({init})
+  joined = f32[1,2] reduce(first, init), dimensions={{1}}, to_apply={reducer}
+  w = f32[2,2] constant({{{{1, 0.25}}, {{4, 3}}}})
+  second = f32[1,2] dot(joined, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = (f32[1,2]) tuple(second)
+}}
+"
+            );
+            equalize(&mut hlo::parse(&text).expect("a module")).expect("valid")
+        };
+        for (reducer, init) in [("sum", "0"), ("largest", "0"), ("largest", "-inf")] {
+            assert_eq!(pairs(reducer, init), 1, "{reducer} from {init}");
+        }
+        for (reducer, init) in [("sum", "5"), ("largest", "5"), ("largest", "-5"), ("squares", "0")] {
+            assert_eq!(pairs(reducer, init), 0, "{reducer} from {init}");
+        }
     }
 }

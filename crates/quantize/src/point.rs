@@ -91,7 +91,8 @@ pub(crate) fn origins(module: &Module, id: InstructionId) -> Option<Vec<Instruct
         Op::ReduceWindow { to_apply, .. }
             if operands.len() == 2
                 && matches!(module[*to_apply][module[*to_apply].root()].op(), Op::Maximum {})
-                && is_number(entry, operands[1], |number| number <= f64::from(f32::MIN)) =>
+                && hlo::is_associative(&module[*to_apply])
+                && is_number(entry, operands[1], is_least) =>
         {
             &operands[..1]
         }
@@ -99,6 +100,11 @@ pub(crate) fn origins(module: &Module, id: InstructionId) -> Option<Vec<Instruct
     };
     let is_value = |&id: &InstructionId| is_float(entry, id) && literal(entry, id).is_none();
     moved.iter().all(is_value).then(|| moved.to_vec())
+}
+
+/// True for a number from which maxima start, because no other `f32` is less.
+pub(crate) fn is_least(number: f64) -> bool {
+    number <= f64::from(f32::MIN)
 }
 
 /// True if an instruction is a constant scalar with this property.
