@@ -69,6 +69,43 @@ fn functions_share_weights_and_variables() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "42 84 48 96 54 108 84 252 96 288 108 324 ");
 }
 
+/// Both functions multiply by the same weights, which become the same integers.
+#[test]
+fn functions_share_quantized_weights() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let function = |name: &str, rows: i64| {
+        format!(
+            "  func.func public @{name}(%x: tensor<{rows}x64xf32>, %w: tensor<64x32xf32>) -> tensor<{rows}x32xf32> {{
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<{rows}x64xf32>, tensor<64x32xf32>) -> tensor<{rows}x32xf32>
+    func.return %p : tensor<{rows}x32xf32>
+  }}
+"
+        )
+    };
+    let program = format!("module @m {{\n{}{}}}\n", function("many", 5), function("one", 1));
+    std::fs::write(path.join("scorer.mlir"), program).expect("written");
+    let numbers: Vec<f32> = (0..2048u16).map(|k| f32::from(k % 97) - 48.0).collect();
+    let arrays = BTreeMap::from([("w".to_owned(), Literal::from_elements(&[64, 32], &numbers))]);
+    std::fs::write(path.join("w.safetensors"), write_safetensors(&arrays).expect("a file")).expect("written");
+    let build = |flags: &[&str]| {
+        let mut command = tfcompile(path);
+        let functions = ["--signature", "many,one", "--weights", "w.safetensors", "--constants=file"];
+        command.args(["build", "scorer.mlir"]).args(functions).args(flags);
+        command
+    };
+    let output = succeed(&mut build(&["--quantize=int8-weights"]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("function 'one': scheme int8-weights"), "{text}");
+    // 2048 integers and 32 scales, once, with a header; twice they would have 4352 bytes.
+    let bytes = std::fs::metadata(path.join("scorer.constants")).expect("a file").len();
+    assert!((2176..3000).contains(&bytes), "{bytes}");
+    let error = refuse(&mut build(&["--data=d.npz"]), path);
+    assert!(error.contains("--data has no effect without --quantize"), "{error}");
+    let error = refuse(&mut build(&["--quantize=int8"]), path);
+    assert!(error.contains("int8 needs examples of inputs"), "{error}");
+}
+
 #[test]
 fn one_function_is_selected_by_its_name() {
     let directory = tempfile::tempdir().expect("a directory");

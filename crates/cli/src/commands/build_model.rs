@@ -19,7 +19,7 @@ use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use aot::{ConstantsMode, HeaderOptions};
 use clap::{Args, ValueEnum};
-use compiler::{AotOptions, BackOptions};
+use compiler::{AotOptions, BackOptions, Input};
 use std::path::PathBuf;
 use support::{Code, Coded as _, Error, Result};
 
@@ -91,6 +91,10 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     if !arguments.model.quiet {
         xla.warn();
     }
+    match arguments.quantize {
+        Some(scheme) => arguments.quantization.options(scheme).map(|_| ())?,
+        None => arguments.quantization.refuse()?,
+    }
     let name = name(arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(arguments, &name, &signatures, xla);
@@ -106,16 +110,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     let mut progress = Progress::new(&arguments.model, &name);
     let mut dumper = Dumper::new(xla);
-    let Read { mut input, initial } =
-        read(&arguments.model, &xla.disabled_passes, &mut progress, &mut dumper)?;
-    let mut report = None;
-    if let Some(scheme) = arguments.quantize {
-        let quantized = quantize(input, &initial, scheme, &arguments.quantization, &mut progress)?;
-        input = quantized.0;
-        report = Some(quantized.1);
-    } else {
-        arguments.quantization.refuse()?;
-    }
+    let (input, report) = input(arguments, &arguments.model, xla, &mut progress, &mut dumper)?;
     let artifacts = request.make(input, &mut progress, dumper)?;
     let mut files = artifacts.outputs(|kind| arguments.output.join(names.of(kind)))?;
     if let Some(path) = &arguments.depfile {
@@ -136,13 +131,26 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         outputs::write(&files)?;
     }
     if !arguments.model.quiet {
-        if let Some(report) = &report {
-            outputs::print(&report.to_text())?;
-        }
+        outputs::print(&report)?;
         let hints = summary::hints(arguments, &artifacts, &names);
         outputs::print(&summary::table(&files, listed, &hints))?;
     }
     Ok(())
+}
+
+/// Reads a model, and quantizes it if the flags request that. Also returns the report of the
+/// quantization, or nothing.
+fn input(
+    arguments: &Build,
+    model: &ModelArgs,
+    xla: &XlaFlags,
+    progress: &mut Progress,
+    dumper: &mut Dumper,
+) -> Result<(Input, String)> {
+    let Read { input, initial } = read(model, &xla.disabled_passes, progress, dumper)?;
+    let Some(scheme) = arguments.quantize else { return Ok((input, String::new())) };
+    let (input, report) = quantize(input, &initial, scheme, &arguments.quantization, progress)?;
+    Ok((input, report.to_text()))
 }
 
 /// Options that the flags describe, for a class and an entry point.

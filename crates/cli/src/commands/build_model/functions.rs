@@ -1,12 +1,11 @@
 //! `tfcompile build --signature A,B`: several functions of a model in one object.
 
-use super::{Build, class, needs_headers, options};
+use super::{Build, class, input, needs_headers, options};
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::{FileNames, class_of};
 use crate::files::outputs::{self, Output};
-use crate::program::model::read;
 use crate::report::Reporter as _;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
@@ -27,12 +26,15 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     let cpp_class = class(arguments, name)?;
     let mut progress = Progress::new(&arguments.model, name);
     let mut dumper = Dumper::new(xla);
-    let mut functions = Vec::new();
+    let (mut functions, mut reports) = (Vec::new(), String::new());
     for signature in signatures {
         let mut model = arguments.model.clone();
         model.choice.signature = Some(signature.clone());
-        let read = read(&model, &xla.disabled_passes, &mut progress, &mut dumper);
-        let input = read.map_err(|e| e.context(format!("function '{signature}'")))?.input;
+        let input = input(arguments, &model, xla, &mut progress, &mut dumper);
+        let (input, report) = input.map_err(|e| e.context(format!("function '{signature}'")))?;
+        if !report.is_empty() {
+            reports += &format!("function '{signature}': {report}");
+        }
         let suffix = class_of(signature);
         let suffix = suffix.strip_suffix("Model").unwrap_or(&suffix);
         let entry_point = format!("{name}_{signature}");
@@ -64,7 +66,7 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     if !arguments.model.quiet {
         let width =
             files[..listed].iter().map(|file| file.path.display().to_string().len()).max().unwrap_or(0);
-        let mut lines = String::new();
+        let mut lines = reports;
         for file in &files[..listed] {
             let _ = writeln!(
                 lines,
