@@ -1,6 +1,6 @@
 //! The list of commands, and the function that runs each.
 
-use crate::args::model::ModelArgs;
+use crate::args::model::{COMPILATION, ModelArgs};
 use crate::args::xla_flags::XlaFlags;
 use crate::commands::{
     bench, build_model, check, config, explain, headers, hlo, init, inspect, manual, profile, quantize, run,
@@ -8,7 +8,7 @@ use crate::commands::{
 };
 use crate::files::outputs;
 use crate::original::{aot_compile_cpu, compile, freeze, xla_extract};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Arg, CommandFactory as _, Parser, Subcommand};
 use support::Result;
 
 /// Compile a TensorFlow graph ahead of time into an object file and a C++ header.
@@ -34,6 +34,12 @@ const EXAMPLE: &str = "\
 Example:
   tfcompile --graph=graph.pb --config=graph.config.pbtxt --cpp_class=mynamespace::MyComputation";
 
+/// Hides the flags that [`ModelArgs::refuse_compilation`] refuses.
+fn hide_compilation(arg: Arg) -> Arg {
+    let is_refused = COMPILATION.contains(&arg.get_id().as_str());
+    arg.hide(is_refused)
+}
+
 /// Commands, each with an example of its use.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -45,6 +51,8 @@ pub(crate) enum Command {
     Check(check::Check),
     /// Print the config of a model: feeds, fetches, and variables, inferred if not given
     #[command(after_help = "Example:\n  tfcompile config model.pb > model.config.pbtxt")]
+    // Only programs take weights, and they have no config.
+    #[command(mut_arg("weights", |arg| arg.hide(true)))]
     Config(ModelArgs),
     /// Explain an error code: its cause and fix
     #[command(after_help = "Example:\n  tfcompile explain E0401")]
@@ -79,6 +87,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Example:\n  tfcompile quantize model.pb --data calibration.npz -o model_int8.mlir"
     )]
+    #[command(mut_args(hide_compilation))]
     Quantize(quantize::Quantize),
     /// Compare compiled code with the evaluator on random and edge-case inputs
     #[command(after_help = "Example:\n  tfcompile verify model.pb --seed=7")]

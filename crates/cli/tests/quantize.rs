@@ -92,6 +92,10 @@ fn errors_say_what_to_change_and_leave_no_file() {
     assert!(message.contains("sample 1 has the value NaN, which is not a finite number"), "{message}");
     let message = quantize(&["--scheme=int4-weights", "--integer-interface"]);
     assert!(message.contains("--integer-interface applies only to int8"), "{message}");
+    for flag in ["--precision=bf16", "--target-cpu=native", "--precise"] {
+        let message = quantize(&["--data=data.npz", flag]);
+        assert!(message.contains("has no effect on quantize"), "{message}");
+    }
     let build = refuse(tfcompile(directory).args(["build", "layer.hlo", "--data=data.npz"]), directory);
     assert!(build.contains("--data has no effect without --quantize"), "{build}");
     assert!(!directory.join("out.mlir").exists());

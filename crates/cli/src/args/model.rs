@@ -5,7 +5,7 @@ use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
 use compiler::DeviceKind;
 use std::path::PathBuf;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use target::Target;
 use tf::InferOptions;
 use tf::model::LoadOptions;
@@ -138,7 +138,40 @@ pub(crate) struct ModelArgs {
     pub(crate) verbose: bool,
 }
 
+/// The flags of [`ModelArgs`] that determine only the code of a program.
+pub(crate) const COMPILATION: [&str; 9] = [
+    "target",
+    "target_triple",
+    "target_cpu",
+    "target_features",
+    "allow_winograd",
+    "precise",
+    "allow_tf32",
+    "precision",
+    "tuning",
+];
+
 impl ModelArgs {
+    /// Returns an error if one of the flags is given that determine only the code of a program.
+    /// `command` does not compile.
+    pub(crate) fn refuse_compilation(&self, command: &str) -> Result<()> {
+        let given = [
+            ("--target", self.target.is_some()),
+            ("--target-triple", self.target_triple.is_some()),
+            ("--target-cpu", self.target_cpu.is_some()),
+            ("--target-features", self.target_features.is_some()),
+            ("--tuning", self.tuning.file().is_some()),
+        ];
+        let given = given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag));
+        match given.or(self.numerics.given()) {
+            Some(flag) => Err(Error::invalid(format!(
+                "{flag} has no effect on {command}, which writes a model: remove the flag, and pass it to the build of that model"
+            ))
+            .coded(Code::CommandLine)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the plan's options: numerics and tuned choices.
     pub(crate) fn plan_options(&self) -> Result<compiler::PlanOptions> {
         self.tuning.options(self.numerics.options())

@@ -24,7 +24,7 @@ pub(crate) struct NumericsArgs {
 }
 
 /// Types of `--precision`.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Default)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PrecisionArg {
     #[default]
     F32,
@@ -33,6 +33,17 @@ enum PrecisionArg {
 }
 
 impl NumericsArgs {
+    /// Returns the first flag that is given.
+    pub(crate) fn given(self) -> Option<&'static str> {
+        let given = [
+            ("--allow-winograd", self.allow_winograd),
+            ("--precise", self.precise),
+            ("--allow-tf32", self.allow_tf32),
+            ("--precision", self.precision != PrecisionArg::F32),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     /// Returns the plan's options with the algorithms that these flags allow.
     pub(crate) fn options(self) -> PlanOptions {
         let winograd = match (self.allow_winograd, self.precise) {

@@ -37,6 +37,7 @@ pub(crate) struct Quantize {
 /// Quantizes a model, writes it, and prints a report.
 pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let model = &arguments.model;
+    model.refuse_compilation("quantize")?;
     let name = name_of(&model.model);
     let scheme = arguments.quantization.options(arguments.scheme)?.scheme.name();
     let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.{scheme}.mlir")));
