@@ -92,6 +92,20 @@ fn errors_say_what_to_change_and_leave_no_file() {
     assert!(message.contains("sample 1 has the value NaN, which is not a finite number"), "{message}");
     let message = quantize(&["--scheme=int4-weights", "--integer-interface"]);
     assert!(message.contains("--integer-interface applies only to int8"), "{message}");
+    for (flags, expected) in [
+        (
+            ["--scheme=int8-weights", "--method=entropy"],
+            "--method applies only to int8, and mse and min-max to",
+        ),
+        (["--scheme=f16-weights", "--method=mse"], "--method applies only to int8"),
+        (["--scheme=int4-weights", "--no-bias-correction"], "--no-bias-correction applies only to int8"),
+        (["--data=data.npz", "--percentile=99"], "--percentile has no effect: add --method=percentile"),
+    ] {
+        let message = quantize(&flags);
+        assert!(message.contains(expected), "{message}");
+    }
+    let build = refuse(tfcompile(directory).args(["build", "layer.hlo", "--method=entropy"]), directory);
+    assert!(build.contains("--method has no effect without --quantize"), "{build}");
     for flag in ["--precision=bf16", "--target-cpu=native", "--precise"] {
         let message = quantize(&["--data=data.npz", flag]);
         assert!(message.contains("has no effect on quantize"), "{message}");

@@ -41,13 +41,13 @@ pub(crate) struct QuantizationArgs {
     /// come first. Can be repeated. Only int8 needs it; other schemes measure errors with it
     #[arg(long, value_name = "FILE.npz")]
     pub(crate) data: Vec<PathBuf>,
-    /// Method of choosing the ranges of values between layers
-    #[arg(long, value_enum, value_name = "METHOD", default_value = "mse")]
-    method: MethodName,
+    /// Method of choosing the ranges of values between layers [default: mse]
+    #[arg(long, value_enum, value_name = "METHOD")]
+    method: Option<MethodName>,
     /// Percentage of values up to the upper end of the range, and from its lower end on, for
-    /// --method=percentile
-    #[arg(long, value_name = "PERCENT", default_value_t = 99.99)]
-    percentile: f64,
+    /// --method=percentile [default: 99.99]
+    #[arg(long, value_name = "PERCENT")]
+    percentile: Option<f64>,
     /// Keep layers in float32, those with the largest errors first, until the relative error of
     /// each result is at most this number: the root of the mean squared error over that of the mean
     /// squared value
@@ -84,6 +84,8 @@ impl QuantizationArgs {
     pub(crate) fn refuse(&self) -> Result<()> {
         let given = [
             ("--data", !self.data.is_empty()),
+            ("--method", self.method.is_some()),
+            ("--percentile", self.percentile.is_some()),
             ("--max-error", self.max_error.is_some()),
             ("--equalize", self.equalize),
             ("--no-bias-correction", self.no_bias_correction),
@@ -103,11 +105,13 @@ impl QuantizationArgs {
     pub(crate) fn options(&self, scheme: SchemeName) -> Result<QuantizationOptions> {
         let scheme = scheme.scheme();
         let invalid = |message: String| Err(Error::invalid(message).coded(Code::CommandLine));
-        if !(self.percentile > 50.0 && self.percentile <= 100.0) {
-            return invalid(format!(
-                "--percentile {}: expected a number above 50, at most 100",
-                self.percentile
-            ));
+        let method = self.method.unwrap_or(MethodName::Mse);
+        let percentile = self.percentile.unwrap_or(99.99);
+        if !(percentile > 50.0 && percentile <= 100.0) {
+            return invalid(format!("--percentile {percentile}: expected a number above 50, at most 100"));
+        }
+        if self.percentile.is_some() && method != MethodName::Percentile {
+            return invalid("--percentile has no effect: add --method=percentile, or remove it".to_owned());
         }
         if let Some(max_error) = self.max_error.filter(|max_error| !max_error.is_finite() || *max_error < 0.0)
         {
@@ -123,17 +127,24 @@ impl QuantizationArgs {
                 return invalid("--max-error needs examples of inputs: pass --data FILE.npz".to_owned());
             }
         }
-        if scheme != Scheme::Int8 {
-            let refused = [("--integer-interface", self.integer_interface), ("--equalize", self.equalize)];
-            if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
-                return invalid(format!("{flag} applies only to int8: remove it, or choose int8"));
-            }
+        // Methods choose ranges of values, and two of them also the scales of weights in 8 bits.
+        let has_scales =
+            scheme == Scheme::Int8Weights && matches!(method, MethodName::Mse | MethodName::MinMax);
+        let refused = [
+            ("--integer-interface", self.integer_interface),
+            ("--equalize", self.equalize),
+            ("--no-bias-correction", self.no_bias_correction),
+            ("--method", self.method.is_some() && !has_scales),
+        ];
+        if let Some((flag, _)) = refused.iter().find(|(_, given)| *given && scheme != Scheme::Int8) {
+            let kept = if *flag == "--method" { ", and mse and min-max to int8-weights" } else { "" };
+            return invalid(format!("{flag} applies only to int8{kept}: remove it, or choose int8"));
         }
         Ok(QuantizationOptions {
             scheme,
-            method: match self.method {
+            method: match method {
                 MethodName::MinMax => Method::MinMax,
-                MethodName::Percentile => Method::Percentile(self.percentile),
+                MethodName::Percentile => Method::Percentile(percentile),
                 MethodName::Entropy => Method::Entropy,
                 MethodName::Mse => Method::Mse,
             },
