@@ -90,6 +90,17 @@ fn errors_say_what_to_change_and_leave_no_file() {
     write_files(directory, "image", &[0.0, 1.0, f32::NAN, 0.5]);
     let message = quantize(&["--data=data.npz"]);
     assert!(message.contains("sample 1 has the value NaN, which is not a finite number"), "{message}");
+    write_files(directory, "image", &[]);
+    let message = quantize(&["--data=data.npz"]);
+    assert!(message.contains("member 'image': the array has no samples"), "{message}");
+    std::fs::write(directory.join("data.npy"), write_npy(&Literal::scalar(1f32))).expect("written");
+    let message = quantize(&["--data=data.npy"]);
+    assert!(message.contains("--data data.npy: expected a .npz archive"), "{message}");
+    std::fs::write(directory.join("batch.hlo"), LAYER.replace("f32[1,2]", "f32[2,2]")).expect("written");
+    write_files(directory, "image", &SAMPLES);
+    let batch = ["quantize", "batch.hlo", "--data=data.npz", "-o", "out.mlir"];
+    let message = refuse(tfcompile(directory).args(batch), directory);
+    assert!(message.contains("3 samples cannot be divided into batches of 2"), "{message}");
     let message = quantize(&["--scheme=int4-weights", "--integer-interface"]);
     assert!(message.contains("--integer-interface applies only to int8"), "{message}");
     for (flags, expected) in [

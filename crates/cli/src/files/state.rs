@@ -109,6 +109,11 @@ fn kind(path: &Path) -> Kind {
     }
 }
 
+/// True if the file is an archive of arrays with names, and not a checkpoint.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    !matches!(kind(path), Kind::Checkpoint)
+}
+
 /// True if [`StateFile::open`] can read the path, that is, if it is not a file with a single array.
 pub(crate) fn is_state(path: &Path) -> bool {
     let is_array = path.extension().is_some_and(|extension| extension == "npy");

@@ -50,6 +50,12 @@ impl Arguments {
     pub(crate) fn of_data(paths: &[PathBuf], signature: &Signature, initial: &Initial) -> Result<Self> {
         let mut given = Vec::new();
         for path in paths {
+            if !state::is_archive(path) {
+                return Err(Error::invalid(format!(
+                    "--data {}: expected a .npz archive with an array for each feed, as numpy.savez writes it",
+                    path.display()
+                )));
+            }
             given.extend(members(Role::Feed, &format!("--data {}", path.display()), path, signature)?);
         }
         let feeds = signature.arguments().iter().filter(|argument| argument.role == Role::Feed);
@@ -64,8 +70,9 @@ impl Arguments {
                 )));
             };
             let Source::Array(array) = &mut given.source else { continue };
-            *array = in_batches(array, &feed.shape);
-            check_finite(array, &feed.shape).map_err(|e| e.context(&given.origin))?;
+            let batches = in_batches(array, &feed.shape).map_err(|e| e.context(&given.origin))?;
+            check_finite(&batches, &feed.shape).map_err(|e| e.context(&given.origin))?;
+            *array = batches;
         }
         given.extend(defaults(signature, initial, &given));
         let inputs = runner::assign_steps(signature, &given, None, &Random::new(0))?;
@@ -74,17 +81,26 @@ impl Arguments {
 }
 
 /// Divides the first dimension of samples into batches of a feed, if it holds several of them.
-fn in_batches(array: &Literal, feed: &ArrayShape) -> Literal {
+fn in_batches(array: &Literal, feed: &ArrayShape) -> Result<Literal> {
     let (sizes, expected) = (array.array_shape().sizes(), feed.sizes());
-    let batches = match (sizes.split_first(), expected.split_first()) {
+    let (samples, batch) = match (sizes.split_first(), expected.split_first()) {
         (Some((&samples, rest)), Some((&batch, expected)))
-            if rest == expected && batch > 0 && samples > batch && samples % batch == 0 =>
+            if rest == expected && batch > 0 && samples != batch =>
         {
-            samples / batch
+            (samples, batch)
         }
-        _ => return array.clone(),
+        _ => return Ok(array.clone()),
     };
-    array.reshape(&[&[batches], &expected[..]].concat()).unwrap_or_else(|| array.clone())
+    if samples == 0 {
+        return Err(Error::invalid("the array has no samples; save at least one"));
+    }
+    if samples % batch != 0 {
+        return Err(Error::invalid(format!(
+            "{samples} samples cannot be divided into batches of {batch}, the first size of {feed}; save a multiple of {batch}"
+        )));
+    }
+    let batches = array.reshape(&[&[samples / batch], &expected[..]].concat());
+    batches.ok_or_else(|| Error::internal("batches have another number of elements than the samples"))
 }
 
 /// Returns an error if a sample has a value that is not a finite number.
