@@ -155,11 +155,12 @@ impl<'p> Block<'p> {
     /// rows.
     fn memory(&self, cx: &KernelContext<'_>, id: InstructionId) -> Result<Memory> {
         let shape = cx.shape(id)?;
+        let (m, n, row) = (self.plan.scores.shape.m, self.plan.scores.shape.n, self.plan.row);
         let mut sizes = shape.sizes();
-        if let Some(last) = sizes.last_mut() {
-            *last = self.plan.row;
+        // Only rows that lie in the last dimension are padded.
+        if let Some(last) = sizes.last_mut().filter(|_| row != n) {
+            *last = row;
         }
-        let (m, row) = (self.plan.scores.shape.m, self.plan.row);
         let first = self.batch.times(m).plus(&Index::scalar(self.rows.0)).times(row);
         let shape = ArrayShape::new(shape.element_type, &sizes);
         Ok(Memory { pointer: self.scores, shape, alignment: ALIGNMENT as u32, first })

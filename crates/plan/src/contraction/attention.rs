@@ -96,7 +96,10 @@ pub fn plan(
         tiles = (m + scores.tile_rows() - 1) / scores.tile_rows();
     }
     let size = element_type.byte_size() as i64;
-    let row = if parts.renumbers { n } else { padded(n, size) };
+    // Only rows in the last dimension can be padded.
+    let is_last =
+        [parts.scores_root, parts.softmax_root].iter().all(|&id| array(id).sizes().last() == Some(&n));
+    let row = if parts.renumbers || !is_last { n } else { padded(n, size) };
     let blocks = blocks(batch, tiles, scores.tile_rows());
     let cuts = tasks::cut(Work::of_kernel(fusion).tasks(target), &[batch, blocks]);
     let tasks = tasks::count(&cuts);
