@@ -66,6 +66,9 @@ pub fn rewrite(module: &Module, form: &Form<'_>) -> Result<Module> {
         }
         replace_weights(&mut rewritten, layer, &layer_form.weights)?;
     }
+    for &parameter in form.parameters {
+        integers.stored(&mut rewritten, parameter)?;
+    }
     let root = module.entry_computation().root();
     for &result in form.results {
         let value = module.entry_computation()[root].operands()[result];

@@ -201,6 +201,29 @@ fn arguments_and_results_become_integers() {
     assert!(report.results[0].relative_error < 0.01, "{report:?}");
 }
 
+/// The argument is only subtracted from the outputs of the layer, which reads it as a whole
+/// elsewhere: here, as the square of the argument.
+#[test]
+fn arguments_that_no_layer_reads_become_integers() {
+    let text = "HloModule m
+
+ENTRY main {
+  x = f32[1,2] parameter(0)
+  square = f32[1,2] multiply(x, x)
+  w = f32[2,2] constant({{1, 0.5}, {0.5, 1}})
+  y = f32[1,2] dot(square, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  z = f32[1,2] subtract(y, x)
+  ROOT r = (f32[1,2]) tuple(z)
+}
+";
+    let samples = Literal::from_elements(&[2, 1, 2], &[1f32, -0.5, 0.25, 2.0]);
+    let options = QuantizationOptions { integer_interface: true, ..options(Scheme::Int8) };
+    let (program, report) = run(text, Some(&samples), &options).expect("quantized");
+    let entry = program.module.entry_computation();
+    assert_eq!(entry[entry.parameters()[0]].shape().to_string(), "s8[1,2]");
+    assert!(report.results[0].relative_error < 0.02, "{report:?}");
+}
+
 /// Weights of 64 summands by 16 outputs: in `s8` they err by at most half a step.
 #[test]
 fn only_weights_change_their_form() {
