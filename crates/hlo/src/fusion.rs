@@ -92,6 +92,24 @@ impl FusionKind {
             | Self::MultiOutput => None,
         }
     }
+
+    /// Returns the kind of a copy of the body, given the copy of each instruction.
+    pub fn of_copy(self, copy: impl Fn(InstructionId) -> InstructionId) -> Self {
+        match self {
+            Self::Dot { dot } => Self::Dot { dot: copy(dot) },
+            Self::Convolution { convolution } => Self::Convolution { convolution: copy(convolution) },
+            Self::Chain { last } => Self::Chain { last: copy(last) },
+            Self::Attention { scores, values } => {
+                Self::Attention { scores: copy(scores), values: copy(values) }
+            }
+            Self::Loop
+            | Self::Update
+            | Self::Reduce
+            | Self::ReduceWindow
+            | Self::Rows
+            | Self::MultiOutput => self,
+        }
+    }
 }
 
 impl Op {

@@ -96,7 +96,7 @@ pub fn extract(module: &Module, kernel: Kernel) -> Result<Extracted> {
     for callee in op.called_computations() {
         copy(module, callee, &mut alone, &mut callees);
     }
-    op.map_called_computations(|id| callees[&id]);
+    place(&mut op, &callees);
 
     let mut entry = Computation::new("entry");
     let (mut operands, mut values) = (Vec::new(), BTreeMap::new());
@@ -161,12 +161,23 @@ fn add_root(entry: &mut Computation, value: InstructionId) -> Result<()> {
     Ok(())
 }
 
+/// A copy of a computation, and that of each of its instructions.
+type Copied = (ComputationId, BTreeMap<InstructionId, InstructionId>);
+
+/// Lets an instruction call the copies of computations.
+fn place(op: &mut Op, copies: &BTreeMap<ComputationId, Copied>) {
+    if let Op::Fusion { kind, calls, .. } = op {
+        *kind = kind.of_copy(|id| copies[calls].1[&id]);
+    }
+    op.map_called_computations(|callee| copies[&callee].0);
+}
+
 /// Copies a computation and its callees, using names that depend only on its structure.
 fn copy(
     source: &Module,
     id: ComputationId,
     destination: &mut Module,
-    copies: &mut BTreeMap<ComputationId, ComputationId>,
+    copies: &mut BTreeMap<ComputationId, Copied>,
 ) {
     if copies.contains_key(&id) {
         return;
@@ -182,13 +193,13 @@ fn copy(
     for instruction_id in source.post_order() {
         let instruction = &source[instruction_id];
         let mut op = instruction.op().clone();
-        op.map_called_computations(|callee| copies[&callee]);
+        place(&mut op, copies);
         let operands: Vec<InstructionId> = instruction.operands().iter().map(|o| values[o]).collect();
         let (shape, metadata) = (instruction.shape().clone(), instruction.metadata().clone());
         values.insert(instruction_id, target.add("", op, shape, &operands, metadata));
     }
     target.set_root(values[&source.root()]);
-    copies.insert(id, destination.add_computation(target));
+    copies.insert(id, (destination.add_computation(target), values));
 }
 
 /// Returns the TensorFlow nodes from which a kernel originates, the root's first.
@@ -242,6 +253,37 @@ ENTRY main {
   ROOT root = (f32[4]) tuple(third)
 }
 "#;
+
+    /// The copy has the operands of each instruction before it, so the dot has another place.
+    #[test]
+    fn a_fusion_keeps_its_dot() {
+        let text = "HloModule m
+
+fused {
+  x = f32[4,4] parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[4,4] broadcast(zero), dimensions={}
+  dot = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT y = f32[4,4] maximum(dot, zeros)
+}
+
+ENTRY main {
+  x = f32[4,4] parameter(0)
+  y = f32[4,4] fusion(x), kind=kOutput, calls=fused
+  ROOT r = (f32[4,4]) tuple(y)
+}
+";
+        let module = hlo::parse(text).unwrap();
+        let alone = extract(&module, kernels(&module)[0]).unwrap().module;
+        hlo::verify(&alone).unwrap();
+        let dots = alone.computations().flat_map(|(_, computation)| computation.instructions());
+        let dots: Vec<_> = dots.filter(|(_, i)| matches!(i.op(), Op::Dot { .. })).map(|(id, _)| id).collect();
+        let kinds = alone.entry_computation().instructions().filter_map(|(_, i)| match i.op() {
+            Op::Fusion { kind, .. } => kind.hero(),
+            _ => None,
+        });
+        assert_eq!(kinds.collect::<Vec<_>>(), dots);
+    }
 
     #[test]
     fn kernels_run_alone_and_like_ones_have_like_keys() {
