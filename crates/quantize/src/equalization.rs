@@ -177,7 +177,12 @@ fn factor_of(module: &Module, layer: &Layer, side: Side) -> Option<IndexOf> {
             let is_last = numbers.lhs_contracting_dims.as_slice() == [input.rank().checked_sub(1)?];
             if is_last { layer.feature_of(module) } else { None }
         }
-        (_, Side::Features) => layer.feature_of(module),
+        (Op::Convolution { dim_labels, .. }, Side::Features) => {
+            let input = module[layer.computation][layer.input(module)].shape().as_array()?;
+            let is_last = dim_labels.input_feature_dimension + 1 == input.rank();
+            if is_last { layer.feature_of(module) } else { None }
+        }
+        (_, Side::Features) => None,
     }
 }
 
@@ -283,6 +288,28 @@ ENTRY main {
         assert_eq!(bias(entry, sum, entry.find("first").expect("an instruction")), Some(vec![4.0, 2.0]));
         let limit = entry[entry.find("limited").expect("an instruction")].operands()[2];
         assert_eq!(channels(entry, limit), Some(vec![3.0, 12.0]));
+    }
+
+    /// The last dimension of `first` has its outputs, and that which `second` sums over is another.
+    #[test]
+    fn features_in_another_dimension_stay() {
+        let pairs = |labels: &str| {
+            let text = format!(
+                "HloModule m
+
+ENTRY main {{
+  x = f32[1,2,2] parameter(0)
+  v = f32[1,2,2] constant({{{{{{4, 1}}, {{2, 0.5}}}}}})
+  first = f32[1,2,2] convolution(x, v), window={{size=1}}, dim_labels=b0f_0io->b0f
+  w = f32[1,2,2] constant({{{{{{1, 0.25}}, {{4, 3}}}}}})
+  second = f32[1,2,2] convolution(first, w), window={{size=1}}, dim_labels={labels}_0io->b0f
+  ROOT r = (f32[1,2,2]) tuple(second)
+}}
+"
+            );
+            equalize(&mut hlo::parse(&text).expect("a module")).expect("valid")
+        };
+        assert_eq!((pairs("b0f"), pairs("bf0")), (1, 0));
     }
 
     /// A sum over positions scales with its operands, but one of squares does not, nor one that
