@@ -145,6 +145,20 @@ fn layers_stay_in_float_until_the_error_is_small_enough() {
     assert_eq!(with(0.0018), (vec!["float32", "float32"], 0.0));
 }
 
+/// Integers of the argument and of the result err by half a step of 255, whatever the layers do.
+#[test]
+fn an_error_that_no_layer_causes_is_refused() {
+    let samples = Literal::from_elements(&[3, 1, 3], &SAMPLES);
+    let options =
+        QuantizationOptions { max_error: Some(1e-4), integer_interface: true, ..options(Scheme::Int8) };
+    let error = run(DENSE, Some(&samples), &options).map(|_| ()).expect_err("an error");
+    assert!(
+        error.message().contains("with all layers in float32, the relative error"),
+        "{}",
+        error.message()
+    );
+}
+
 /// Two layers of the input, with errors of 0.0062 and 0.0043 alone.
 #[test]
 fn only_the_layer_with_the_largest_error_stays_in_float() {

@@ -9,7 +9,7 @@ use crate::difference::Difference;
 use hlo::{Interface, Module, Op, Program};
 use quantize::{Layer, LayerForm, Method, Points, Weights, correction, weights, with_switches};
 use shape::{Literal, PrimitiveType};
-use support::Result;
+use support::{Error, Result};
 
 /// Number of samples on which layers are measured one by one.
 const LAYER_SAMPLES: u64 = 16;
@@ -176,9 +176,16 @@ impl Context<'_, '_> {
         loop {
             let program = build(&forms)?;
             let differences = self.differences(&original, &program)?;
-            let is_exact_enough = max_error.is_none_or(|max_error| differences.largest() <= max_error);
-            if is_exact_enough || restored == order.len() {
+            let error = differences.largest();
+            let Some(max_error) = max_error.filter(|max_error| error > *max_error) else {
                 return Ok(Selection { program, forms, alone, results: differences.0 });
+            };
+            if restored == order.len() {
+                return Err(Error::invalid(format!(
+                    "with all layers in float32, the relative error of a result is {error:.3e}, above the largest one of \
+                     {max_error:e}: permit a larger one, or neither integers in the interface nor equalization, which \
+                     also change the results"
+                )));
             }
             forms[order[restored]] = LayerForm::UNCHANGED;
             restored += 1;
