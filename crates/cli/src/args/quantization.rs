@@ -59,7 +59,8 @@ pub(crate) struct QuantizationArgs {
     /// Leave the mean error of each layer's outputs uncorrected
     #[arg(long)]
     no_bias_correction: bool,
-    /// Pass float32 arguments and results as int8, with the scales that the header states
+    /// Pass float32 arguments and results as int8. The report and the header of a build state the
+    /// scales; a written model does not hold them
     #[arg(long)]
     integer_interface: bool,
     /// Skip the measurement of each layer alone

@@ -200,6 +200,11 @@ fn method_name(method: Method) -> String {
     }
 }
 
+/// A scale with at least three digits that are not leading zeros.
+fn scale(scale: f32) -> String {
+    if (1e-4..1e4).contains(&scale) { format!("{scale:.6}") } else { format!("{scale:.3e}") }
+}
+
 /// Ratio of signal to noise in decibels.
 fn decibels(relative_error: f64) -> f64 {
     -20.0 * relative_error.log10()
@@ -237,7 +242,7 @@ impl QuantizationReport {
                 layer.op.to_owned(),
                 layer.weights.clone(),
                 layer.form.to_owned(),
-                layer.input.map_or("-".to_owned(), |input| format!("{:.6}", input.scale)),
+                layer.input.map_or("-".to_owned(), |input| scale(input.scale)),
                 layer.input.map_or("-".to_owned(), |input| input.zero_point.to_string()),
                 format!("{:.4}", layer.weights_error),
                 layer.error.map_or("-".to_owned(), |error| format!("{error:.4}")),
@@ -332,4 +337,14 @@ fn table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_of_all_sizes_keep_their_digits() {
+        assert_eq!([0.003_921_569, 4.25e-6, 1.5e36].map(scale), ["0.003922", "4.250e-6", "1.500e36"]);
+    }
 }
