@@ -64,7 +64,7 @@ pub use numerics::{
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
 pub use quantization::{
-    DequantizationSinking, DequantizedConstantFolding, FloatRequantization, QuantizedConstantFolding,
+    DequantizationSinking, DequantizedConstantFolding, Edit, FloatRequantization, QuantizedConstantFolding,
     QuantizedContraction, RequantizationFolding,
 };
 pub use simplify::{

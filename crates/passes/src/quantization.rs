@@ -19,6 +19,7 @@ mod steps;
 
 pub use constants::{DequantizedConstantFolding, QuantizedConstantFolding};
 pub use contraction::QuantizedContraction;
+pub use edit::Edit;
 pub use float_requantization::FloatRequantization;
 pub use requantization::RequantizationFolding;
 pub use sinking::DequantizationSinking;

@@ -6,11 +6,12 @@
 //! and pooled, but features may not be mixed.
 
 use crate::bias::{bias, channels};
-use crate::form::Builder;
+use crate::form;
 use crate::layer::{IndexOf, Layer, Layers, elements};
 use crate::point::is_least;
 use hlo::analysis::ChannelConstant;
 use hlo::{Computation, InstructionId, Module, Op, WindowDimension};
+use passes::Edit;
 use shape::Literal;
 use support::Result;
 
@@ -220,8 +221,7 @@ fn scaled(module: &Module, layer: &Layer, factors: &[f32], side: Side) -> Option
 }
 
 fn replace_weights(computation: &mut Computation, layer: &Layer, weights: Literal) {
-    let mut builder = Builder::new(computation, layer.instruction);
-    let new = builder.constant(weights);
+    let new = Edit::at(computation, layer.instruction).literal(weights);
     computation.replace_operand(layer.instruction, layer.weights, new);
 }
 
@@ -240,13 +240,13 @@ fn divide(computation: &mut Computation, step: Step, factors: &[f32]) {
         }
     };
     let divided: Vec<f32> = numbers.iter().zip(factors).map(|(number, factor)| number / factor).collect();
-    let shape = computation[user].shape().clone();
+    let shape = computation[user].shape().expect_array().clone();
     let is_limit = matches!(computation[user].op(), Op::Clamp {});
-    let mut builder = Builder::new(computation, user);
-    let spread = builder.channels(&divided, shape.clone());
+    let mut edit = Edit::at(computation, user);
+    let spread = form::channels(&mut edit, &divided, &shape);
     if is_limit {
         // Both bounds of a clamp have the same form.
-        let zeros = builder.channels(&vec![0.0; divided.len()], shape);
+        let zeros = form::channels(&mut edit, &vec![0.0; divided.len()], &shape);
         computation.replace_operand(user, 0, zeros);
     }
     computation.replace_operand(user, old, spread);

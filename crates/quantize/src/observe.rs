@@ -2,11 +2,12 @@
 //! one.
 
 use crate::Points;
-use crate::form::Builder;
+use crate::form::meaning;
 use crate::layer::Layer;
 use crate::rewrite::{LayerForm, Weights, values};
 use hlo::{InstructionId, Module, Op, OpMetadata, SliceDimension};
-use shape::{PrimitiveType, Quantization, Shape};
+use passes::Edit;
+use shape::{ArrayShape, PrimitiveType, Quantization, Shape};
 use support::{Error, Result};
 
 /// Returns the module with further results: these values of the entry.
@@ -43,36 +44,36 @@ pub fn with_switches(
         if layer.computation != entry || form.weights == Weights::Float {
             continue;
         }
-        let mut builder = Builder::new(computation, layer.instruction);
+        let mut edit = Edit::at(computation, layer.instruction);
         let slice = SliceDimension { start: k as i64, limit: k as i64 + 1, stride: 1 };
-        let one = Shape::array(PrimitiveType::Pred, &[1]);
-        let switch = builder.add(Op::Slice { slice: vec![slice] }, one, &[switches]);
-        let switch = builder.add(Op::Reshape {}, Shape::scalar(PrimitiveType::Pred), &[switch]);
-        let select = |builder: &mut Builder<'_>, position: usize, new: InstructionId| {
-            let old = builder.computation[layer.instruction].operands()[position];
-            let shape = builder.computation[old].shape().clone();
-            let sizes = shape.expect_array().with_element_type(PrimitiveType::Pred).into();
-            let spread = builder.add(Op::Broadcast { dimensions: Vec::new() }, sizes, &[switch]);
-            let selected = builder.add(Op::Select {}, shape, &[spread, new, old]);
-            builder.computation.replace_operand(layer.instruction, position, selected);
+        let one = ArrayShape::new(PrimitiveType::Pred, &[1]);
+        let switch = edit.add(Op::Slice { slice: vec![slice] }, &one, &[switches]);
+        let switch = edit.add(Op::Reshape {}, &ArrayShape::new(PrimitiveType::Pred, &[]), &[switch]);
+        let select = |edit: &mut Edit<'_>, position: usize, new: InstructionId| {
+            let old = edit.computation[layer.instruction].operands()[position];
+            let shape = edit.computation[old].shape().expect_array().clone();
+            let sizes = shape.with_element_type(PrimitiveType::Pred);
+            let spread = edit.add(Op::Broadcast { dimensions: Vec::new() }, &sizes, &[switch]);
+            let selected = edit.add(Op::Select {}, &shape, &[spread, new, old]);
+            edit.computation.replace_operand(layer.instruction, position, selected);
         };
         if form.has_integer_input {
             let input = layer.input(module);
             let quantization = points.group(input).and_then(|group| quantizations.get(group));
             let quantization =
                 *quantization.ok_or_else(|| Error::internal("a layer's input has no scale"))?;
-            let q = builder.quantize(input, quantization)?;
-            let new = builder.dequantize(q, quantization)?;
-            select(&mut builder, 1 - layer.weights, new);
+            let q = edit.quantize(&meaning(quantization), input);
+            let new = edit.dequantize(&meaning(quantization), q);
+            select(&mut edit, 1 - layer.weights, new);
         }
-        let mut new = values(&mut builder, &form.weights)?;
-        let old = builder.computation[layer.instruction].operands()[layer.weights];
-        let shape = builder.computation[old].shape().clone();
-        if *builder.computation[new].shape() != shape {
+        let mut new = values(&mut edit, &form.weights)?;
+        let old = edit.computation[layer.instruction].operands()[layer.weights];
+        let shape = edit.computation[old].shape().expect_array().clone();
+        if *edit.computation[new].shape().expect_array() != shape {
             // Blocks of a dot whose weights are [N, K].
-            new = builder.add(Op::Transpose { dimensions: vec![1, 0] }, shape, &[new]);
+            new = edit.add(Op::Transpose { dimensions: vec![1, 0] }, &shape, &[new]);
         }
-        select(&mut builder, layer.weights, new);
+        select(&mut edit, layer.weights, new);
     }
     hlo::verify(&switched)?;
     Ok(switched)

@@ -1,11 +1,11 @@
 //! Puts integers in the place of weights and of values between layers.
 
-use crate::form::Builder;
+use crate::form::{channels, dequantize_blocks, dequantize_channels, meaning};
 use crate::layer::Layer;
 use crate::point::{Points, origins};
 use crate::weights::QuantizedWeights;
 use hlo::{ComputationId, InstructionId, Module, Op};
-use passes::Pass as _;
+use passes::{Edit, Pass as _};
 use shape::{Literal, PrimitiveType, Quantization, Shape};
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -126,18 +126,17 @@ impl Integers<'_> {
         let users = computation[value].users().to_vec();
         let root = computation.root();
         let is_parameter = self.form.parameters.contains(&value);
-        let mut builder = Builder::new(computation, value);
+        let mut edit = Edit::at(computation, value);
         let stored = if !moved.is_empty() {
-            move_integers(&mut builder, value, &moved, quantization, extreme)
+            move_integers(&mut edit, value, &moved, quantization, extreme)
         } else if is_parameter {
-            let shape =
-                builder.computation[value].shape().expect_array().with_element_type(PrimitiveType::S8);
-            builder.computation.set_shape(value, shape.into());
+            let shape = edit.computation[value].shape().expect_array().with_element_type(PrimitiveType::S8);
+            edit.computation.set_shape(value, shape.into());
             value
         } else {
-            builder.quantize(value, quantization)?
+            edit.quantize(&meaning(quantization), value)
         };
-        let dequantized = builder.dequantize(stored, quantization)?;
+        let dequantized = edit.dequantize(&meaning(quantization), stored);
         for user in users {
             // A result of the program remains a float.
             if user == root && !is_parameter {
@@ -155,28 +154,28 @@ impl Integers<'_> {
 
 /// Moves integers as an instruction moves the values for which they stand.
 fn move_integers(
-    builder: &mut Builder<'_>,
+    edit: &mut Edit<'_>,
     value: InstructionId,
     moved: &[InstructionId],
     quantization: Quantization,
     extreme: Option<ComputationId>,
 ) -> InstructionId {
-    let instruction = &builder.computation[value];
+    let instruction = &edit.computation[value];
     let mut op = instruction.op().clone();
     let shape = instruction.shape().expect_array().with_element_type(PrimitiveType::S8);
     let rest = instruction.operands()[moved.len()..].to_vec();
     let mut operands = moved.to_vec();
     match &mut op {
-        Op::Pad { .. } => operands.push(builder.constant(Literal::scalar(quantization.zero_point as i8))),
+        Op::Pad { .. } => operands.push(edit.literal(Literal::scalar(quantization.zero_point as i8))),
         Op::ReduceWindow { to_apply, .. } => {
             if let Some(extreme) = extreme {
                 *to_apply = extreme;
             }
-            operands.push(builder.constant(Literal::scalar(i8::MIN)));
+            operands.push(edit.literal(Literal::scalar(i8::MIN)));
         }
         _ => operands.extend(rest),
     }
-    builder.add(op, shape.into(), &operands)
+    edit.add(op, &shape, &operands)
 }
 
 /// The larger one of two integers.
@@ -193,33 +192,33 @@ fn largest() -> hlo::Computation {
 /// Puts the new weights of a layer in the place of its weights.
 fn replace_weights(module: &mut Module, layer: &Layer, weights: &Weights) -> Result<()> {
     let computation = module.computation_mut(layer.computation);
-    let mut builder = Builder::new(computation, layer.instruction);
+    let mut edit = Edit::at(computation, layer.instruction);
     let new = match weights {
         Weights::Float => return Ok(()),
-        Weights::Blocks(weights) => return replace_with_blocks(&mut builder, layer, weights),
-        weights => values(&mut builder, weights)?,
+        Weights::Blocks(weights) => return replace_with_blocks(&mut edit, layer, weights),
+        weights => values(&mut edit, weights)?,
     };
     computation.replace_operand(layer.instruction, layer.weights, new);
     Ok(())
 }
 
 /// Adds the values of new weights.
-pub(crate) fn values(builder: &mut Builder<'_>, weights: &Weights) -> Result<InstructionId> {
+pub(crate) fn values(edit: &mut Edit<'_>, weights: &Weights) -> Result<InstructionId> {
     match weights {
-        Weights::Integers(weights) => builder.dequantize_channels(weights),
-        Weights::Blocks(weights) => builder.dequantize_blocks(weights),
+        Weights::Integers(weights) => Ok(dequantize_channels(edit, weights)),
+        Weights::Blocks(weights) => dequantize_blocks(edit, weights),
         Weights::Half(literal) => {
-            let half = builder.constant(literal.clone());
-            Ok(builder.convert(half, PrimitiveType::F32))
+            let half = edit.literal(literal.clone());
+            Ok(edit.convert(half, PrimitiveType::F32))
         }
         Weights::Float => Err(Error::internal("a layer without new weights")),
     }
 }
 
 /// Gives a dot weights `[K, N]`, whatever their order was.
-fn replace_with_blocks(builder: &mut Builder<'_>, layer: &Layer, weights: &QuantizedWeights) -> Result<()> {
-    let new = builder.dequantize_blocks(weights)?;
-    let instruction = &builder.computation[layer.instruction];
+fn replace_with_blocks(edit: &mut Edit<'_>, layer: &Layer, weights: &QuantizedWeights) -> Result<()> {
+    let new = dequantize_blocks(edit, weights)?;
+    let instruction = &edit.computation[layer.instruction];
     let Op::Dot { dot_dimension_numbers } = instruction.op() else {
         return Err(Error::internal("expected a dot with blocks of weights"));
     };
@@ -228,8 +227,8 @@ fn replace_with_blocks(builder: &mut Builder<'_>, layer: &Layer, weights: &Quant
         0 => numbers.lhs_contracting_dims = vec![0],
         _ => numbers.rhs_contracting_dims = vec![0],
     }
-    builder.computation.set_op(layer.instruction, Op::Dot { dot_dimension_numbers: numbers });
-    builder.computation.replace_operand(layer.instruction, layer.weights, new);
+    edit.computation.set_op(layer.instruction, Op::Dot { dot_dimension_numbers: numbers });
+    edit.computation.replace_operand(layer.instruction, layer.weights, new);
     Ok(())
 }
 
@@ -237,7 +236,7 @@ fn replace_with_blocks(builder: &mut Builder<'_>, layer: &Layer, weights: &Quant
 fn correct(module: &mut Module, layer: &Layer, correction: &[f32]) {
     let computation = module.computation_mut(layer.computation);
     let id = layer.instruction;
-    let shape = computation[id].shape().clone();
+    let shape = computation[id].shape().expect_array().clone();
     let mut numbers = correction.to_vec();
     let mut replaced = id;
     if let &[user] = computation[id].users()
@@ -247,9 +246,9 @@ fn correct(module: &mut Module, layer: &Layer, correction: &[f32]) {
         replaced = user;
     }
     let users = computation[replaced].users().to_vec();
-    let mut builder = Builder::new(computation, replaced);
-    let spread = builder.channels(&numbers, shape.clone());
-    let sum = builder.add(Op::Add {}, shape, &[id, spread]);
+    let mut edit = Edit::at(computation, replaced);
+    let spread = channels(&mut edit, &numbers, &shape);
+    let sum = edit.add(Op::Add {}, &shape, &[id, spread]);
     for user in users {
         let operands = computation[user].operands().to_vec();
         for position in (0..operands.len()).filter(|&position| operands[position] == replaced) {
