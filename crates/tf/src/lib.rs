@@ -10,6 +10,7 @@ mod attributes;
 mod bind;
 pub mod checkpoint;
 mod data_type;
+pub mod foreign;
 pub mod freeze;
 mod function;
 mod functionalize;

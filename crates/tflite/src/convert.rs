@@ -5,8 +5,7 @@ mod operator;
 
 pub(crate) use operator::Op;
 
-use crate::body::{Body, Ref, shape_of, ty};
-use crate::names::{Names, identifier, of_node};
+use crate::names::{identifier, of_node};
 use crate::schema::{Model, Operator, Signature, Subgraph, Tensor};
 use crate::variables::Variables;
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Body, Names, Ref, shape_of, ty};
 use tf::proto::attr_value::Value;
 use tf::proto::{
     ArgDef, Config, Feed, Fetch, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, OpDef, TensorId,
@@ -108,7 +108,7 @@ pub(crate) fn convert(
         let value =
             body.add(&of_node(&subgraph.tensors[tensor].name), "Placeholder", &[], attributes)?.remove(0);
         if let Some(quantization) = &subgraph.tensors[tensor].quantization {
-            body.quantize(body.nodes.len() - 1, &value, quantization);
+            quantization.state(&mut body, 0, &value);
         }
         config.feed.push(Feed {
             id: Some(TensorId { node_name: value.node.clone(), output_index: 0 }),
@@ -127,11 +127,11 @@ pub(crate) fn convert(
         let Tensor { data_type, sizes, name: own, quantization, .. } = &subgraph.tensors[tensor];
         let mut value = body.after_effects(&of_node(own), &value, *data_type)?;
         if let Some(quantization) = quantization
-            && !body.quantize(0, &value, quantization)
+            && !quantization.state(&mut body, 0, &value)
         {
             // Another tensor of the file, with another quantization, is the same value.
             value = body.add(&of_node(own), "Identity", &[value], [ty("T", *data_type)])?.remove(0);
-            body.quantize(0, &value, quantization);
+            quantization.state(&mut body, 0, &value);
         }
         config.fetch.push(Fetch {
             id: Some(TensorId { node_name: value.node, output_index: value.output as i64 }),
@@ -195,7 +195,7 @@ impl<'a> Converter<'a> {
                 if let (Some(value), Some(quantization)) =
                     (&values[tensor], &subgraph.tensors[tensor].quantization)
                 {
-                    body.quantize(start, value, quantization);
+                    quantization.state(body, start, value);
                 }
             }
         }

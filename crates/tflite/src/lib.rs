@@ -7,7 +7,6 @@
 //! Sources: TensorFlow's `schema.fbs`, and the kernels in `tensorflow/lite/kernels` (their
 //! reference versions where several exist).
 
-mod body;
 mod builtin;
 mod convert;
 mod names;

@@ -1,42 +1,19 @@
 //! Names of nodes, feeds, and fetches.
 
-use std::collections::BTreeSet;
-
-/// Names in use.
-#[derive(Debug, Default)]
-pub(crate) struct Names(BTreeSet<String>);
-
-impl Names {
-    /// Returns a name that is not in use: the wanted one, or that with a number.
-    pub(crate) fn unique(&mut self, wanted: &str) -> String {
-        if self.0.insert(wanted.to_owned()) {
-            return wanted.to_owned();
-        }
-        let numbered = (1..).map(|number| format!("{wanted}_{number}"));
-        numbered.into_iter().find(|name| self.0.insert(name.clone())).expect("one of infinitely many")
-    }
+/// The name of a tensor's result: the converter joins the names of operations that became one with
+/// semicolons, and the first of them is that of the result.
+fn of_result(tensor: &str) -> &str {
+    tensor.split(';').next().unwrap_or_default()
 }
 
-/// The name of a node for a tensor. The converter joins the names of operations that became one
-/// with semicolons; the first of them is that of the result.
+/// The name of a node for a tensor.
 pub(crate) fn of_node(tensor: &str) -> String {
-    let first = tensor.split(';').next().unwrap_or_default();
-    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
-    let mut name: String = first.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') {
-        name.insert(0, 't');
-    }
-    name
+    tf::foreign::of_node(of_result(tensor))
 }
 
 /// The name of an argument or result: an identifier of C++.
 pub(crate) fn identifier(tensor: &str) -> String {
-    let node = of_node(tensor);
-    let mut name: String = node.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        name.insert_str(0, "t_");
-    }
-    name
+    tf::foreign::identifier(of_result(tensor))
 }
 
 #[cfg(test)]
@@ -44,12 +21,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_valid_and_differ() {
+    fn a_tensor_has_the_name_of_its_last_operation() {
         assert_eq!(of_node("model/conv2d/Relu;model/conv2d/BiasAdd"), "model/conv2d/Relu");
-        assert_eq!(of_node("serving_default_x:0"), "serving_default_x_0");
-        assert_eq!((of_node("").as_str(), of_node("_x").as_str()), ("t", "t_x"));
-        assert_eq!(identifier("3d/input:0"), "t_3d_input_0");
-        let mut names = Names::default();
-        assert_eq!(["a", "a", "a_1", "a"].map(|name| names.unique(name)), ["a", "a_1", "a_1_1", "a_2"]);
+        assert_eq!(identifier("a/b:0;c"), "a_b_0");
     }
 }

@@ -18,12 +18,12 @@ mod segments;
 mod shape;
 mod stablehlo;
 
-use crate::body::{Ref, float, ty};
 use crate::convert::Op;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, float, ty};
 
 /// Converts one operator.
 type Convert = fn(&mut Op<'_, '_>) -> Result<()>;

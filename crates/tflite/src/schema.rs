@@ -11,6 +11,7 @@ use bytes::Bytes;
 use flatbuffer::Table;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Body, Ref};
 
 /// Most tensors and operators of a file, summed over its subgraphs, with the elements of their
 /// lists. A file can be small and have more, because lists may share bytes.
@@ -107,6 +108,17 @@ pub(crate) struct Quantization {
     /// As many zero points.
     pub(crate) zero_points: Vec<i64>,
     pub(crate) dimension: usize,
+}
+
+impl Quantization {
+    /// States the only scale on the node, from number `start` on, that computes a value. Returns
+    /// false if there is none, or if it has another one. Several scales are not stated.
+    pub(crate) fn state(&self, body: &mut Body, start: usize, value: &Ref) -> bool {
+        match (&self.scales[..], &self.zero_points[..]) {
+            ([scale], [zero_point]) => body.quantize(start, value, *scale, *zero_point),
+            _ => true,
+        }
+    }
 }
 
 /// A step of a subgraph.

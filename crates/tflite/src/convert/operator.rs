@@ -1,7 +1,6 @@
 //! The operator that is being converted: what conversions read of it, and what they add.
 
 use super::{Converter, DEEPEST, Use};
-use crate::body::{Attribute, Body, Outputs, Ref, shape_of, ty};
 use crate::names::of_node;
 use crate::schema::{Operator, Options, Quantization, Subgraph, Tensor};
 use crate::variables::{Variable, key_of_counter, key_of_tensor};
@@ -10,6 +9,7 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Attribute, Body, Outputs, Ref, shape_of, ty};
 use tf::proto::attr_value::Value;
 
 /// Most bytes of an operator's variable.
@@ -312,11 +312,11 @@ impl<'a> Op<'_, 'a> {
         let attributes = [
             ty("dtype", *data_type),
             ("shape", Value::Shape(shape_of(sizes))),
-            crate::body::text("shared_name", key),
+            tf::foreign::text("shared_name", key),
         ];
         let handle = self.body.add(&of_node(name), "VarHandleOp", &[], attributes)?.remove(0);
         if let Some(quantization) = quantization {
-            self.body.quantize(self.body.nodes.len() - 1, &handle, quantization);
+            quantization.state(self.body, self.body.nodes.len() - 1, &handle);
         }
         self.body.handles.insert(key.to_owned(), handle.clone());
         Ok(handle)

@@ -2,10 +2,10 @@
 
 use super::elementwise::requires_float;
 use super::{Row, activated};
-use crate::body::{Ref, flag, int, ints, text, ty};
 use crate::convert::Op;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, int, ints, text, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("BATCH_MATMUL", batch_matmul),

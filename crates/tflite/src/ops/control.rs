@@ -1,7 +1,6 @@
 //! Control flow, calls, and variables.
 
 use super::Row;
-use crate::body::{Attribute, Ref, function, functions, ty, types};
 use crate::convert::{Op, Use};
 use crate::schema::{Subgraph, Tensor};
 use crate::variables::key_of_handle;
@@ -9,6 +8,7 @@ use shape::{ArrayShape, Literal};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Attribute, Ref, function, functions, ty, types};
 
 pub(super) const ROWS: &[Row] = &[
     ("ASSIGN_VARIABLE", assign_variable),

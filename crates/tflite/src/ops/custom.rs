@@ -1,9 +1,9 @@
 //! Custom operators that the user supplies. Those of MediaPipe are in `mediapipe`.
 
 use super::mediapipe;
-use crate::body::{shape_of, text_bytes, ty};
 use crate::convert::Op;
 use support::Result;
+use tf::foreign::{shape_of, text_bytes, ty};
 use tf::proto::ListValue;
 use tf::proto::attr_value::Value;
 

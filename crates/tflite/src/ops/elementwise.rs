@@ -1,10 +1,10 @@
 //! Elementwise operators.
 
 use super::{Row, activated, activation, cast, leaky_relu};
-use crate::body::{flag, ty};
 use crate::convert::Op;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{flag, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("ADD", |op| binary(op, "AddV2", true)),
@@ -130,7 +130,7 @@ fn activate(op: &mut Op<'_, '_>, name: &str) -> Result<()> {
 fn add_n(op: &mut Op<'_, '_>) -> Result<()> {
     let (inputs, t) = (op.inputs()?, op.data_type(0)?);
     let count = inputs.len() as i64;
-    let y = op.node("AddN", &inputs, [ty("T", t), crate::body::int("N", count)])?;
+    let y = op.node("AddN", &inputs, [ty("T", t), tf::foreign::int("N", count)])?;
     op.set(0, y)
 }
 
@@ -153,9 +153,9 @@ fn convert_type(op: &mut Op<'_, '_>) -> Result<()> {
 fn fake_quantize(op: &mut Op<'_, '_>) -> Result<()> {
     let options = op.options();
     let attributes = [
-        crate::body::float("min", options.float(0)?),
-        crate::body::float("max", options.float(1)?),
-        crate::body::int("num_bits", options.int(2, 0)?),
+        tf::foreign::float("min", options.float(0)?),
+        tf::foreign::float("max", options.float(1)?),
+        tf::foreign::int("num_bits", options.int(2, 0)?),
         flag("narrow_range", options.bool(3, false)?),
     ];
     let x = op.input(0)?;

@@ -1,10 +1,10 @@
 //! Resizing of images.
 
 use super::Row;
-use crate::body::{flag, ty};
 use crate::convert::Op;
 use support::Result;
 use tf::DataType;
+use tf::foreign::{flag, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("RESIZE_BILINEAR", |op| resize(op, "ResizeBilinear", 2)),

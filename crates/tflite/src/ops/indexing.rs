@@ -1,10 +1,10 @@
 //! Gather, scatter, selection, and search.
 
 use super::{Row, cast};
-use crate::body::{Outputs, Ref, flag, int, ty};
 use crate::convert::Op;
 use support::Result;
 use tf::DataType;
+use tf::foreign::{Outputs, Ref, flag, int, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("BUCKETIZE", bucketize),
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
 fn bucketize(op: &mut Op<'_, '_>) -> Result<()> {
     let boundaries = op.options().floats(0)?;
     let x = op.input(0)?;
-    let attributes = [ty("T", op.data_type(0)?), crate::body::floats("boundaries", &boundaries)];
+    let attributes = [ty("T", op.data_type(0)?), tf::foreign::floats("boundaries", &boundaries)];
     let y = op.node("Bucketize", &[x], attributes)?;
     op.set(0, y)
 }

@@ -3,10 +3,10 @@
 use super::contraction::reshaped;
 use super::quantized::{Choice, convert_with_states};
 use super::{Row, cast};
-use crate::body::{Ref, flag, int, ty};
 use crate::convert::Op;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, int, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("EMBEDDING_LOOKUP_SPARSE", embedding_lookup_sparse),

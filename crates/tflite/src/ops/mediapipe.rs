@@ -6,12 +6,12 @@
 
 use super::contraction::{reshaped, transposed_convolution};
 use super::{Convert, cast};
-use crate::body::{Ref, flag, int, ty};
 use crate::convert::Op;
 use bytes::Bytes;
 use flatbuffer::flex;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, int, ty};
 
 /// Most pixels of an image and most landmarks. Their numbers are exact as 32-bit floats.
 const MOST_POINTS: i64 = 1 << 24;

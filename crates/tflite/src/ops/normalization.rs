@@ -2,10 +2,10 @@
 
 use super::Row;
 use super::elementwise::requires_float;
-use crate::body::{flag, float, int, ty};
 use crate::convert::Op;
 use support::Result;
 use tf::DataType;
+use tf::foreign::{flag, float, int, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("L2_NORMALIZATION", l2_normalization),

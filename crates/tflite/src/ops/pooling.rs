@@ -2,9 +2,9 @@
 
 use super::contraction::{padding, positive};
 use super::{Row, activated};
-use crate::body::{Attribute, ints, text, ty};
 use crate::convert::Op;
 use support::Result;
+use tf::foreign::{Attribute, ints, text, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("AVERAGE_POOL_2D", |op| pool(op, "AvgPool")),

@@ -14,11 +14,11 @@
 //!
 //! `import` defines the results, bit for bit those of the reference kernels of TensorFlow Lite.
 
-use crate::body::{Attribute, flag, float, floats, int, ints, ty, types};
 use crate::convert::Op;
 use crate::schema::Tensor;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Attribute, flag, float, floats, int, ints, ty, types};
 
 /// An option of an operator: its name here, and its field in the file.
 #[derive(Clone, Copy)]

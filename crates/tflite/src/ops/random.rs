@@ -2,11 +2,11 @@
 //! advances. The counter is a variable, which is 0 before the first run.
 
 use super::{Row, cast};
-use crate::body::{Ref, flag, int, ty};
 use crate::convert::Op;
 use shape::index::element_count;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, int, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("MULTINOMIAL", multinomial),

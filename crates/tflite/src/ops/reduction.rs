@@ -1,11 +1,11 @@
 //! Reductions and scans.
 
 use super::Row;
-use crate::body::{Ref, flag, ty};
 use crate::convert::Op;
 use std::collections::BTreeSet;
 use support::Result;
 use tf::DataType;
+use tf::foreign::{Ref, flag, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("ARG_MAX", |op| arg(op, "ArgMax")),

@@ -1,10 +1,10 @@
 //! Reductions over segments, and Fourier transforms.
 
 use super::{Row, cast};
-use crate::body::{Ref, int, ty};
 use crate::convert::Op;
 use support::Result;
 use tf::DataType;
+use tf::foreign::{Ref, int, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("RFFT2D", rfft),

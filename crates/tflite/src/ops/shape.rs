@@ -3,10 +3,10 @@
 use super::Row;
 use super::contraction::reshaped;
 use super::{activated, cast};
-use crate::body::{Ref, flag, int, ints, text, ty};
 use crate::convert::Op;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, int, ints, text, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("BATCH_TO_SPACE_ND", |op| blocks(op, "BatchToSpaceND", "Tcrops")),

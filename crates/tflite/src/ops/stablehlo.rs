@@ -3,10 +3,10 @@
 use super::Row;
 use super::control::called;
 use super::quantized::{Choice, convert_with_states};
-use crate::body::{Ref, flag, function, text_bytes, ty};
 use crate::convert::Op;
 use support::{Error, Result};
 use tf::DataType;
+use tf::foreign::{Ref, flag, function, text_bytes, ty};
 
 pub(super) const ROWS: &[Row] = &[
     ("STABLEHLO_ADD", |op| binary(op, "AddV2", "LogicalOr")),

@@ -1,81 +1,86 @@
 //! The nodes of a graph or function under construction.
 
-use crate::names::Names;
-use crate::schema::Quantization;
+use super::names::Names;
+use crate::DataType;
+use crate::proto::attr_value::Value;
+use crate::proto::{AttrValue, Dim, ListValue, NameAttrList, NodeDef, TensorProto, TensorShapeProto};
+use crate::{node_types, op_signature};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use support::{Error, Result};
-use tf::DataType;
-use tf::proto::attr_value::Value;
-use tf::proto::{AttrValue, Dim, ListValue, NameAttrList, NodeDef, TensorProto, TensorShapeProto};
 
 /// A tensor: an output of a node, as inputs and results name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ref {
-    pub(crate) node: String,
-    pub(crate) output: usize,
+pub struct Ref {
+    /// Name of the node.
+    pub node: String,
+    /// Number of the output.
+    pub output: usize,
     text: String,
 }
 
 impl Ref {
     /// An argument of a function.
-    pub(crate) fn argument(name: &str) -> Self {
+    pub fn argument(name: &str) -> Self {
         Self { node: name.to_owned(), output: 0, text: name.to_owned() }
     }
 
     /// The same output of a node that was renamed, given one of its outputs before and after.
-    pub(crate) fn renamed(&self, before: &Self, after: &Self) -> Self {
+    pub fn renamed(&self, before: &Self, after: &Self) -> Self {
         let rest = self.text.strip_prefix(before.node.as_str()).unwrap_or_default();
         Self { node: after.node.clone(), output: self.output, text: format!("{}{rest}", after.node) }
     }
 
     /// The text of a result of a function.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 }
 
 /// An attribute with its value.
-pub(crate) type Attribute = (&'static str, Value);
+pub type Attribute = (&'static str, Value);
 
 /// A new node: its outputs.
-pub(crate) type Outputs = Vec<Ref>;
+pub type Outputs = Vec<Ref>;
 
 /// Nodes in order of execution.
 #[derive(Debug, Default)]
-pub(crate) struct Body {
-    pub(crate) nodes: Vec<NodeDef>,
-    pub(crate) names: Names,
+pub struct Body {
+    /// The nodes so far.
+    pub nodes: Vec<NodeDef>,
+    /// Their names.
+    pub names: Names,
     /// True for a function, whose nodes name the arguments of outputs.
     is_function: bool,
     /// The last node with an effect, which the next one follows.
     last_effect: Option<String>,
     /// Handles of variables by key.
-    pub(crate) handles: BTreeMap<String, Ref>,
+    pub handles: BTreeMap<String, Ref>,
 }
 
 impl Body {
-    pub(crate) fn new(is_function: bool) -> Self {
+    /// An empty graph or function.
+    pub fn new(is_function: bool) -> Self {
         Self { is_function, ..Self::default() }
     }
 
-    pub(crate) fn is_function(&self) -> bool {
+    /// True for a function.
+    pub fn is_function(&self) -> bool {
         self.is_function
     }
 
     /// Adds a node. Its name begins with `base`. A node with an effect follows the one before it.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         base: &str,
         op: &str,
         inputs: &[Ref],
         attributes: impl IntoIterator<Item = Attribute>,
     ) -> Result<Outputs> {
-        let signature =
-            tf::op_signature(op).ok_or_else(|| Error::internal(format!("op '{op}' is unknown")))?;
+        let signature = op_signature(op).ok_or_else(|| Error::internal(format!("op '{op}' is unknown")))?;
         let attr: BTreeMap<String, AttrValue> =
             attributes.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-        let types = tf::node_types(signature, &signature.output_arg, &attr)?;
+        let types = node_types(signature, &signature.output_arg, &attr)?;
         let name = self.names.unique(base);
         let output = |output: usize| {
             let text = if self.is_function {
@@ -100,13 +105,7 @@ impl Body {
     }
 
     /// Adds a constant.
-    pub(crate) fn constant(
-        &mut self,
-        base: &str,
-        data_type: DataType,
-        sizes: &[i64],
-        bytes: Bytes,
-    ) -> Result<Ref> {
+    pub fn constant(&mut self, base: &str, data_type: DataType, sizes: &[i64], bytes: Bytes) -> Result<Ref> {
         let tensor = TensorProto {
             dtype: data_type.number(),
             tensor_shape: Some(shape_of(sizes)),
@@ -119,7 +118,7 @@ impl Body {
 
     /// Renames one of the nodes from number `start` on, which no earlier node uses. Returns its
     /// first output.
-    pub(crate) fn rename(&mut self, start: usize, value: &Ref, wanted: &str) -> Ref {
+    pub fn rename(&mut self, start: usize, value: &Ref, wanted: &str) -> Ref {
         let name = self.names.unique(wanted);
         let old = value.node.as_str();
         // In functions, inputs name the output, too.
@@ -146,10 +145,7 @@ impl Body {
 
     /// States the quantization of the output of one of the nodes from number `start` on. Returns
     /// false if none of them computes it, or if it has another quantization.
-    pub(crate) fn quantize(&mut self, start: usize, value: &Ref, quantization: &Quantization) -> bool {
-        let ([scale], [zero_point]) = (&quantization.scales[..], &quantization.zero_points[..]) else {
-            return true;
-        };
+    pub fn quantize(&mut self, start: usize, value: &Ref, scale: f32, zero_point: i64) -> bool {
         let Some(node) = self.nodes[start..].iter_mut().find(|node| node.name == value.node) else {
             return false;
         };
@@ -162,9 +158,9 @@ impl Body {
         scales.f.resize(count, 0.0);
         zero_points.i.resize(count, 0);
         let (known, zero) = (&mut scales.f[value.output], &mut zero_points.i[value.output]);
-        let agrees = *known == 0.0 || (*known, *zero) == (*scale, *zero_point);
+        let agrees = *known == 0.0 || (*known, *zero) == (scale, zero_point);
         if agrees {
-            (*known, *zero) = (*scale, *zero_point);
+            (*known, *zero) = (scale, zero_point);
         }
         for (name, list) in [("_scales", scales), ("_zero_points", zero_points)] {
             node.attr.insert(name.to_owned(), Value::List(Box::new(list)).into());
@@ -173,7 +169,7 @@ impl Body {
     }
 
     /// Adds a node of an op that is not registered, for `--custom-call`.
-    pub(crate) fn add_custom(
+    pub fn add_custom(
         &mut self,
         base: &str,
         op: &str,
@@ -200,12 +196,12 @@ impl Body {
     }
 
     /// The last node with an effect, if there is one.
-    pub(crate) fn last_effect(&self) -> Option<&str> {
+    pub fn last_effect(&self) -> Option<&str> {
         self.last_effect.as_deref()
     }
 
     /// Makes a value wait for all effects so far.
-    pub(crate) fn after_effects(&mut self, base: &str, value: &Ref, data_type: DataType) -> Result<Ref> {
+    pub fn after_effects(&mut self, base: &str, value: &Ref, data_type: DataType) -> Result<Ref> {
         let Some(last) = self.last_effect.clone() else { return Ok(value.clone()) };
         let output = self.add(base, "Identity", std::slice::from_ref(value), [ty("T", data_type)])?.remove(0);
         self.nodes.last_mut().expect("just added").input.push(format!("^{last}"));
@@ -214,53 +210,64 @@ impl Body {
 }
 
 /// A shape as a message.
-pub(crate) fn shape_of(sizes: &[i64]) -> TensorShapeProto {
+pub fn shape_of(sizes: &[i64]) -> TensorShapeProto {
     let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
     TensorShapeProto { dim, unknown_rank: false }
 }
 
-pub(crate) fn ty(name: &'static str, data_type: DataType) -> Attribute {
+/// A type.
+pub fn ty(name: &'static str, data_type: DataType) -> Attribute {
     (name, Value::Type(data_type.number()))
 }
 
-pub(crate) fn int(name: &'static str, value: i64) -> Attribute {
+/// An integer.
+pub fn int(name: &'static str, value: i64) -> Attribute {
     (name, Value::I(value))
 }
 
-pub(crate) fn float(name: &'static str, value: f32) -> Attribute {
+/// A number.
+pub fn float(name: &'static str, value: f32) -> Attribute {
     (name, Value::F(value))
 }
 
-pub(crate) fn flag(name: &'static str, value: bool) -> Attribute {
+/// A truth value.
+pub fn flag(name: &'static str, value: bool) -> Attribute {
     (name, Value::B(value))
 }
 
-pub(crate) fn text(name: &'static str, value: &str) -> Attribute {
+/// A string.
+pub fn text(name: &'static str, value: &str) -> Attribute {
     text_bytes(name, value.as_bytes())
 }
 
-pub(crate) fn text_bytes(name: &'static str, value: &[u8]) -> Attribute {
+/// A string of any bytes.
+pub fn text_bytes(name: &'static str, value: &[u8]) -> Attribute {
     (name, Value::S(Bytes::copy_from_slice(value)))
 }
 
-pub(crate) fn ints(name: &'static str, values: &[i64]) -> Attribute {
+/// A list of integers.
+pub fn ints(name: &'static str, values: &[i64]) -> Attribute {
     (name, Value::List(Box::new(ListValue { i: values.to_vec(), ..ListValue::default() })))
 }
 
-pub(crate) fn floats(name: &'static str, values: &[f32]) -> Attribute {
+/// A list of numbers.
+pub fn floats(name: &'static str, values: &[f32]) -> Attribute {
     (name, Value::List(Box::new(ListValue { f: values.to_vec(), ..ListValue::default() })))
 }
 
-pub(crate) fn types(name: &'static str, types: &[DataType]) -> Attribute {
+/// A list of types.
+pub fn types(name: &'static str, types: &[DataType]) -> Attribute {
     let r#type = types.iter().map(|data_type| data_type.number()).collect();
     (name, Value::List(Box::new(ListValue { r#type, ..ListValue::default() })))
 }
 
-pub(crate) fn function(name: &'static str, function: &str) -> Attribute {
+/// A function.
+pub fn function(name: &'static str, function: &str) -> Attribute {
     (name, Value::Func(NameAttrList { name: function.to_owned(), ..NameAttrList::default() }))
 }
 
-pub(crate) fn functions(name: &'static str, functions: &[String]) -> Attribute {
+/// A list of functions.
+pub fn functions(name: &'static str, functions: &[String]) -> Attribute {
     let of = |function: &String| NameAttrList { name: function.clone(), ..NameAttrList::default() };
     (
         name,
@@ -285,23 +292,15 @@ mod tests {
         let attributes = [ty("T", DataType::Int8), int("num_split", 2)];
         let values = [Ref::argument("axis"), Ref::argument("x")];
         let outputs = body.add("parts", "Split", &values, attributes).expect("a node");
-        let of = |scales: &[f32], zero_points: &[i64]| Quantization {
-            scales: scales.to_vec(),
-            zero_points: zero_points.to_vec(),
-            dimension: 0,
-        };
-        // Several scales are not stated.
-        assert!(body.quantize(0, &outputs[0], &of(&[0.5, 0.25], &[0, 0])));
-        assert!(body.nodes[0].attr.keys().all(|name| !name.starts_with('_')));
-        assert!(body.quantize(0, &outputs[1], &of(&[0.5], &[-3])));
+        assert!(body.quantize(0, &outputs[1], 0.5, -3));
         let node = &body.nodes[0];
         assert_eq!(
             (&list(node, "_scales").f, &list(node, "_zero_points").i),
             (&vec![0.0, 0.5], &vec![0, -3])
         );
-        assert!(body.quantize(0, &outputs[1], &of(&[0.5], &[-3])), "the same again");
-        assert!(!body.quantize(0, &outputs[1], &of(&[0.5], &[-2])), "another zero point");
-        assert!(!body.quantize(1, &outputs[0], &of(&[0.5], &[0])), "none of the nodes");
+        assert!(body.quantize(0, &outputs[1], 0.5, -3), "the same again");
+        assert!(!body.quantize(0, &outputs[1], 0.5, -2), "another zero point");
+        assert!(!body.quantize(1, &outputs[0], 0.5, 0), "none of the nodes");
         assert_eq!(list(&body.nodes[0], "_zero_points").i, [0, -3]);
     }
 }
