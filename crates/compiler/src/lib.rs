@@ -42,7 +42,7 @@ pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use kernel::Counter;
-pub use load::load;
+pub use load::{foreign, load};
 pub use loadable::{Loadable, compile_loadable};
 pub use options::{Assembler, BackOptions};
 pub use pipeline::{

@@ -1,39 +1,63 @@
 //! Reads models of all formats.
 
+use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::path::Path;
-use support::{Code, Error, Result};
-use tf::model::{LoadOptions, Model};
+use support::{Code, Coded as _, Error, Result};
+use tf::model::{Foreign, LoadOptions, Model};
 
-/// Reads a model: what [`tf::model::load`] reads, a TensorFlow Lite file, or the `model.json` of
-/// TensorFlow.js.
+/// Reads a model: what [`tf::model::load`] reads, a TensorFlow Lite file, the `model.json` of
+/// TensorFlow.js, or an ONNX file.
 ///
-/// Errors: as for [`tf::model::load`], [`tflite::read`], and [`tfjs::read`].
+/// Errors: as for [`tf::model::load`], [`tflite::read`], [`tfjs::read`], and [`onnx::read`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     // A pipe can be read only once.
     if !path.is_file() {
         return tf::model::load(path, options);
     }
     let bytes = tf::source::read_bytes(path)?;
-    let name = path.display().to_string();
     if tfjs::is_json(&bytes) {
-        refuse(&name, "TensorFlow.js", options)?;
-        let meta = tfjs::read(path, &bytes).map_err(|e| e.context(name))?;
+        refuse(path, "a TensorFlow.js", options)?;
+        let meta = tfjs::read(path, &bytes).map_err(|e| e.context(path.display().to_string()))?;
         return tf::model::load_meta_graph(path, ("tfjs".to_owned(), bytes), meta, options);
     }
-    if !tflite::is_model(&bytes) {
-        return tf::model::load(path, options);
+    let mut options = options.clone();
+    match foreign(path, &bytes, &mut options)? {
+        Some(foreign) => tf::model::load_foreign(path, bytes, foreign, &options),
+        None => tf::model::load(path, &options),
     }
-    refuse(&name, "TensorFlow Lite", options)?;
-    let selection = tflite::Selection {
-        signature: options.signature.as_deref(),
-        keeps_open: !options.infer.shapes.is_empty() || !options.infer.dims.is_empty(),
+}
+
+/// Reads a model whose format is not one of TensorFlow's own from the bytes of its file. Returns
+/// `None` for other formats. Sizes of symbolic dimensions are taken out of the options.
+pub fn foreign(path: &Path, bytes: &Bytes, options: &mut LoadOptions) -> Result<Option<Foreign>> {
+    let is_lite = tflite::is_model(bytes);
+    let has_name = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnx"));
+    if !is_lite && !has_name && !onnx::is_model(bytes) {
+        return Ok(None);
+    }
+    refuse(path, if is_lite { "a TensorFlow Lite" } else { "an ONNX" }, options)?;
+    if let Some(key) = options.signature.as_deref().filter(|_| !is_lite) {
+        let error = Error::invalid(format!(
+            "{} is an ONNX model, which has no signatures: omit --signature={key}",
+            path.display()
+        ));
+        return Err(error.coded(Code::ReadFile));
+    }
+    let read = if is_lite {
+        let selection = tflite::Selection {
+            signature: options.signature.as_deref(),
+            keeps_open: !options.infer.shapes.is_empty() || !options.infer.dims.is_empty(),
+        };
+        tflite::read(bytes, selection)
+    } else {
+        onnx_model(path, bytes, options)
     };
-    let foreign = tflite::read(&bytes, selection).map_err(|e| e.context(name))?;
-    tf::model::load_foreign(path, bytes, foreign, options)
+    read.map(Some).map_err(|e| e.context(path.display().to_string()))
 }
 
 /// Refuses options that a format has no use for.
-fn refuse(name: &str, format: &str, options: &LoadOptions) -> Result<()> {
+fn refuse(path: &Path, format: &str, options: &LoadOptions) -> Result<()> {
     let refused = [
         ("--tag-set", options.tags.is_some()),
         ("--checkpoint", options.checkpoint.is_some()),
@@ -41,8 +65,38 @@ fn refuse(name: &str, format: &str, options: &LoadOptions) -> Result<()> {
     ];
     match refused.iter().find(|(_, given)| *given) {
         Some((flag, _)) => {
-            Err(Error::invalid(format!("{name} is a {format} model: omit {flag}")).coded(Code::ReadFile))
+            let error = Error::invalid(format!("{} is {format} model: omit {flag}", path.display()));
+            Err(error.coded(Code::ReadFile))
         }
         None => Ok(()),
     }
+}
+
+/// Reads an ONNX model, with the external data beside it.
+fn onnx_model(path: &Path, bytes: &Bytes, options: &mut LoadOptions) -> Result<Foreign> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
+    let mut external = |location: &str| {
+        if let Some(bytes) = files.get(location) {
+            return Ok(bytes.clone());
+        }
+        let file = folder.join(location);
+        // A link may lead out of the folder.
+        let is_inside = match (file.canonicalize(), folder.canonicalize()) {
+            (Ok(file), Ok(folder)) => file.starts_with(folder),
+            _ => true,
+        };
+        if !is_inside {
+            return Err(Error::invalid(format!(
+                "external data '{location}' is outside of the folder of the model"
+            ))
+            .coded(Code::ReadFile));
+        }
+        let bytes = tf::source::read_bytes(&file).coded(Code::ReadFile)?;
+        files.insert(location.to_owned(), bytes.clone());
+        Ok(bytes)
+    };
+    let read = onnx::read(bytes, &options.infer.dims, &mut external)?;
+    options.infer.dims.retain(|name, _| !read.dims.contains(name));
+    Ok(read.foreign)
 }

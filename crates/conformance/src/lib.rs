@@ -15,7 +15,7 @@ pub mod export;
 pub mod forms;
 pub mod hlo_texts;
 pub mod known_failures;
-pub mod lite;
+pub mod models;
 pub mod oracle;
 pub mod pack;
 pub mod pool;

@@ -2,7 +2,7 @@
 //! by `scripts/tflite/make_cases.py`), or all cases of the archives that `TFCOMPILE_TFLITE` names.
 //! `make conformance` runs all.
 
-use conformance::{known_failures, lite};
+use conformance::{known_failures, models};
 use std::path::{Path, PathBuf};
 
 /// Runs every `step`-th case.
@@ -14,8 +14,8 @@ fn run(evaluates: bool, step: usize) {
     let selected: Vec<PathBuf> =
         selection.split_whitespace().map(|name| folder.join(name).with_extension("npz")).collect();
     let report = match selected.as_slice() {
-        [] => lite::run(&[folder], evaluates, step, &known),
-        selected => lite::run(selected, evaluates, 1, &known),
+        [] => models::run(&[folder], evaluates, step, &known),
+        selected => models::run(selected, evaluates, 1, &known),
     };
     let report = report.expect("archives");
     println!(
@@ -47,7 +47,7 @@ fn malformed_models_are_refused() {
             continue;
         }
         let bytes = std::fs::read(&path).expect("a file").into();
-        let result = compiler::guarded(|| lite::import(&path, bytes));
+        let result = compiler::guarded(|| models::import(&path, bytes));
         let error = result.expect_err(&path.display().to_string());
         assert_ne!(error.kind(), support::ErrorKind::Internal, "{}: {error}", path.display());
         println!("{}: {error}", path.display());

@@ -6,6 +6,7 @@ pub(crate) mod linalg;
 pub(crate) mod lite;
 pub(crate) mod math;
 pub(crate) mod nn;
+pub(crate) mod onnx;
 pub(crate) mod quantized;
 pub(crate) mod random;
 pub(crate) mod training;

@@ -1,5 +1,6 @@
 //! Signatures of the ops that TensorFlow registers, and the types that they give to nodes.
 
+mod foreign;
 mod signature;
 mod table;
 

@@ -1,7 +1,7 @@
 //! Runs TensorFlow Lite models with recorded answers.
 
 use conformance::arguments::Arguments;
-use conformance::{known_failures, lite};
+use conformance::{known_failures, models};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ fn run(words: Vec<String>) -> Result<bool, String> {
     let known: Option<PathBuf> = arguments.value("--known")?;
     let known = known.map_or(Ok(BTreeMap::new()), |path| known_failures::read(&path))?;
     let paths: Vec<PathBuf> = arguments.rest()?.into_iter().map(PathBuf::from).collect();
-    let report = lite::run(&paths, evaluates, step, &known).map_err(|e| e.to_string())?;
+    let report = models::run(&paths, evaluates, step, &known).map_err(|e| e.to_string())?;
     report.failures.iter().for_each(|failure| println!("failed {failure}"));
     println!(
         "{} passed, {} known failures, {} failed",

@@ -35,6 +35,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     Folder::new("image", "images", crate::ops::image::FAMILIES),
     Folder::new("quantized", "quantization", crate::ops::quantized::FAMILIES),
     Folder::new("lite", "TensorFlow Lite", crate::ops::lite::FAMILIES),
+    Folder::new("onnx", "ONNX", crate::ops::onnx::FAMILIES),
     Folder::new("random", "random numbers", crate::ops::random::FAMILIES),
     Folder::new("xla", "XLA's own ops", crate::ops::xla::FAMILIES),
 ];

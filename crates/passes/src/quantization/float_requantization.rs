@@ -16,8 +16,8 @@ use support::Result;
 
 /// `convert(clamp(least, rounded(rounded(x * factor >> 31) >> shift) + zero, most)) =>
 /// convert(clamp(least, bits(convert(x) * scale + offset + 1.5 * 2^23) - bits(1.5 * 2^23) + zero,
-/// most))` for `s32` sums x and results of bytes. The addition rounds to an integer, which is in the
-/// lowest bits. An offset with the sign of x rounds halves away from zero. The product of 64 bits
+/// most))` for `s32` sums x and results of bytes. The addition rounds to an integer, which is in
+/// the lowest bits. An offset with the sign of x rounds halves away from zero. The product of 64 bits
 /// takes two instructions for each half of a vector and the roundings several more.
 ///
 /// Both sides never decrease, so at most 255 inputs for each channel, at which the byte changes,
@@ -78,7 +78,7 @@ impl Pass for FloatRequantization {
     }
 }
 
-/// What takes the place of integer arithmetic.
+/// Arithmetic that takes the place of that on integers.
 enum Replacement {
     Scaling(Scaling),
     Sum(FloatSum),
@@ -187,7 +187,8 @@ mod tests {
     use super::*;
     use shape::Literal;
 
-    /// Fixed-point scaling of numbers up to half of `rows`, one factor and shift for each of four columns.
+    /// Fixed-point scaling of numbers up to half of `rows`, one factor and shift for each of four
+    /// columns.
     fn scaling(rows: usize, factors: [i64; 4], shifts: [i64; 4], zero: i64, least: i64) -> String {
         let [factors, shifts] = [factors, shifts].map(|numbers| numbers.map(|n| n.to_string()).join(","));
         let splat = |name: &str, number: i64, ty: &str| {
@@ -236,8 +237,8 @@ mod tests {
         text + &op("ROOT y", "s8", "convert(clamped)") + "}\n"
     }
 
-    /// Runs the pass, and checks that all numbers have the same results in each column. Returns the number
-    /// of exceptions for each column, `None` if the arithmetic stays.
+    /// Runs the pass, and checks that all numbers have the same results in each column. Returns the
+    /// number of exceptions for each column, `None` if the arithmetic stays.
     fn exceptions(text: &str, rows: i32) -> Option<usize> {
         let mut module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let numbers: Vec<i32> = (0..4 * rows).map(|k| k / 4 - rows / 2).collect();

@@ -30,6 +30,15 @@ pub(crate) const RULES: &[Rule] = &[
 fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let requested = cx.bounded_i64s(1)?;
+    reshaped(cx, x, requested)
+}
+
+/// Changes the dimensions of an array. One size may be -1.
+pub(crate) fn reshaped(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    requested: Vec<Size>,
+) -> Result<InstructionId> {
     if cx.is_bounded(x) || requested.iter().any(|size| size.size.is_some()) {
         return cx.reshape_bounded(x, requested);
     }

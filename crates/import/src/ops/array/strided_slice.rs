@@ -137,7 +137,7 @@ fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>>
 /// An index that removes its dimension may be a run-time value. So may the ends of a range of known
 /// length, as in `x[i:i + 2]`. Negative values wrap around once, then the range is clamped such
 /// that it fits. Other ranges with run-time ends yield results of bounded size.
-fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+pub(crate) fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
     let strides = strides(cx, 1)?;

@@ -5,6 +5,7 @@ use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use bounded::{broadcast_sizes, list};
 use hlo::{DotDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -27,8 +28,8 @@ fn mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// Like [`mat_mul`], in float32. The sparsity hints make no difference.
 fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.input(0)?, cx.input(1)?);
-    let a = cx.convert(a, shape::PrimitiveType::F32)?;
-    let b = cx.convert(b, shape::PrimitiveType::F32)?;
+    let a = cx.convert(a, PrimitiveType::F32)?;
+    let b = cx.convert(b, PrimitiveType::F32)?;
     matrices(cx, a, b)
 }
 
@@ -86,7 +87,21 @@ pub(crate) fn dot(
 /// `BatchMatMul(x, y)` of the matrices in the last two dimensions, optionally conjugated and
 /// transposed. The other dimensions are broadcast.
 fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let (mut x, mut y) = (cx.input(0)?, cx.input(1)?);
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let attributes = &cx.attributes();
+    let (adj_x, adj_y) = (attributes.bool_or("adj_x", false)?, attributes.bool_or("adj_y", false)?);
+    let out = cx.output_type(0)?;
+    batched(cx, x, y, [adj_x, adj_y], out)
+}
+
+/// Like [`batch_mat_mul`], for any arrays, in this type.
+pub(crate) fn batched(
+    cx: &mut NodeContext<'_, '_>,
+    mut x: InstructionId,
+    mut y: InstructionId,
+    [adj_x, adj_y]: [bool; 2],
+    out: PrimitiveType,
+) -> Result<InstructionId> {
     let (x_sizes, y_sizes) = (cx.sizes(x), cx.sizes(y));
     cx.check(x_sizes.len() >= 2 && y_sizes.len() >= 2, || {
         format!(
@@ -95,15 +110,12 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             list(&y_sizes)
         )
     })?;
-    let attributes = &cx.attributes();
-    let (adj_x, adj_y) = (attributes.bool_or("adj_x", false)?, attributes.bool_or("adj_y", false)?);
     if adj_x {
         x = cx.conjugate(x)?;
     }
     if adj_y {
         y = cx.conjugate(y)?;
     }
-    let out = cx.output_type(0)?;
     if cx.element_type(x) != cx.element_type(y) || cx.element_type(x) != out {
         (x, y) = (cx.convert(x, out)?, cx.convert(y, out)?);
     }

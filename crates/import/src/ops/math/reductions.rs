@@ -60,6 +60,16 @@ pub(crate) fn keep_dims(
     if !cx.attributes().bool_or("keep_dims", false)? {
         return Ok(reduced);
     }
+    restored(cx, reduced, sizes, axes)
+}
+
+/// Restores reduced dimensions with size 1.
+pub(crate) fn restored(
+    cx: &mut NodeContext<'_, '_>,
+    reduced: InstructionId,
+    sizes: &[i64],
+    axes: &[usize],
+) -> Result<InstructionId> {
     let full_sizes: Vec<i64> =
         (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();
     if !cx.is_bounded(reduced) {
@@ -139,10 +149,20 @@ fn l2_loss(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 ///
 /// This takes two plain reductions: the extremum, then the smallest position that contains it.
 fn arg_extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
-    let mut x = cx.input(0)?;
-    let sizes = cx.sizes(x);
+    let x = cx.input(0)?;
     let axis = cx.constant_i64(1)?;
-    let axis = cx.dimension(axis, sizes.len())?;
+    let axis = cx.dimension(axis, cx.rank(x))?;
+    arg_extremum_along(cx, x, axis, reducer)
+}
+
+/// Like [`arg_extremum`], for any array and axis.
+pub(crate) fn arg_extremum_along(
+    cx: &mut NodeContext<'_, '_>,
+    mut x: InstructionId,
+    axis: usize,
+    reducer: Reducer,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
     cx.check(sizes[axis] > 0, || format!("axis {axis} is empty, so there is no position to return"))?;
     let index_type = cx.output_type(0)?;
     if cx.element_type(x) == PrimitiveType::Pred {

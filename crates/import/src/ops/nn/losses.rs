@@ -50,6 +50,11 @@ fn sum_in_32_bits(cx: &mut NodeContext<'_, '_>, x: InstructionId, axis: usize) -
 /// `exp(x - max) / sum(exp(x - max))` along the last dimension.
 fn softmax(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let logits = cx.input(0)?;
+    softmax_of(cx, logits)
+}
+
+/// Like [`softmax`], for any array.
+pub(crate) fn softmax_of(cx: &mut NodeContext<'_, '_>, logits: InstructionId) -> Result<InstructionId> {
     let parts = shifted(cx, logits)?;
     let sizes = cx.sizes(logits);
     let sum = cx.broadcast(parts.sum, &sizes, &parts.rows)?;
@@ -59,6 +64,11 @@ fn softmax(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `(x - max) - log(sum(exp(x - max)))` along the last dimension.
 fn log_softmax(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let logits = cx.input(0)?;
+    log_softmax_of(cx, logits)
+}
+
+/// Like [`log_softmax`], for any array.
+pub(crate) fn log_softmax_of(cx: &mut NodeContext<'_, '_>, logits: InstructionId) -> Result<InstructionId> {
     let parts = shifted(cx, logits)?;
     let sizes = cx.sizes(logits);
     let log = cx.op(Op::Log {}, &[parts.sum])?;

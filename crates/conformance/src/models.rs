@@ -1,5 +1,7 @@
-//! Runs TensorFlow Lite models with recorded answers: archives in `tests/tflite`, one per operator.
+//! Runs models of other formats with recorded answers: archives in `tests/tflite` and `tests/onnx`,
+//! one per operator.
 
+use bytes::Bytes;
 use compiler::{Executable, Input, NoObserver, host, in_process_options};
 use hlo::Role;
 use npz::Archive;
@@ -18,6 +20,8 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct Report {
     /// Number of cases that passed.
     pub passed: usize,
+    /// Number of these that need some inputs as constants, because they state shapes.
+    pub with_constants: usize,
     /// Listed cases that failed as expected.
     pub known: Vec<String>,
     /// Other failures with their reasons, and listed cases that passed.
@@ -55,8 +59,11 @@ pub fn run(
             }
             let result = compiler::guarded(|| case.check(evaluates));
             match (result, known.contains_key(&case.name)) {
-                (Ok(()), false) => report.passed += 1,
-                (Ok(()), true) => {
+                (Ok(takes_constants), false) => {
+                    report.passed += 1;
+                    report.with_constants += usize::from(takes_constants);
+                }
+                (Ok(_), true) => {
                     report.failures.push(format!("{}: listed as failing, but it passes", case.name))
                 }
                 (Err(_), true) => report.known.push(case.name),
@@ -69,18 +76,28 @@ pub fn run(
 
 /// A model with inputs and answers.
 #[derive(Debug)]
-pub struct LiteCase {
+pub struct ModelCase {
     /// Archive and case, such as `conv_2d/int8_same`.
     pub name: String,
-    model: bytes::Bytes,
+    /// A name for the model's file, whose ending is that of its format.
+    file: PathBuf,
+    model: Bytes,
     meta: Value,
     feeds: Vec<Literal>,
     /// The answers of each run.
     runs: Vec<Vec<Literal>>,
+    /// For each choice of inputs that become constants, what to append to the model.
+    constants: Vec<Bytes>,
+}
+
+/// A model as a program, and what its arguments are.
+struct Imported {
+    program: hlo::Program,
+    arguments: Vec<Literal>,
 }
 
 /// Reads the cases of an archive.
-pub fn read(path: &Path) -> Result<Vec<LiteCase>> {
+pub fn read(path: &Path) -> Result<Vec<ModelCase>> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = std::fs::read(path).map_err(|e| Error::invalid(format!("{}: {e}", path.display())))?;
     let mut archive = Archive::open(bytes.into(), MOST_BYTES)?;
@@ -100,16 +117,24 @@ pub fn read(path: &Path) -> Result<Vec<LiteCase>> {
             let fetch = |k| archive.require(&format!("{name}/{folder}/{k}"));
             runs.push((0..count("fetches")).map(fetch).collect::<Result<_>>()?);
         }
-        let model = archive.require_bytes(&format!("{name}/model.tflite"))?;
-        Ok(LiteCase { name: format!("{stem}/{name}"), model, meta, feeds, runs })
+        let is_lite = archive.contains(&format!("{name}/model.tflite"));
+        let file = if is_lite { "model.tflite" } else { "model.onnx" };
+        let model = archive.require_bytes(&format!("{name}/{file}"))?;
+        let constants = (0..count("constants"))
+            .map(|k| archive.require_bytes(&format!("{name}/constants/{k}")))
+            .collect::<Result<_>>()?;
+        let name = format!("{stem}/{name}");
+        Ok(ModelCase { file: Path::new(&name).join(file), name, model, meta, feeds, runs, constants })
     };
     names.into_iter().map(read).collect()
 }
 
 /// Reads and translates a model.
-pub fn import(name: &Path, bytes: bytes::Bytes) -> Result<()> {
-    let foreign = tflite::read(&bytes, tflite::Selection::default())?;
-    let model = tf::model::load_foreign(name, bytes, foreign, &LoadOptions::default())?;
+pub fn import(name: &Path, bytes: Bytes) -> Result<()> {
+    let mut options = LoadOptions::default();
+    let foreign = compiler::foreign(name, &bytes, &mut options)?;
+    let foreign = foreign.ok_or_else(|| Error::invalid("the format is unknown"))?;
+    let model = tf::model::load_foreign(name, bytes, foreign, &options)?;
     let inferred = model.infer()?;
     if !inferred.problems.is_empty() {
         return Err(Error::invalid(inferred.problems.join("; ")));
@@ -118,52 +143,42 @@ pub fn import(name: &Path, bytes: bytes::Bytes) -> Result<()> {
     Ok(())
 }
 
-impl LiteCase {
+impl ModelCase {
     /// Type of the operands, as recorded.
     pub fn kind(&self) -> &str {
         self.meta["kind"].as_str().unwrap_or("")
     }
 
-    /// True if the inputs have other sizes than the file states.
-    fn is_resized(&self, config: &tf::proto::Config) -> bool {
-        let differ = |(feed, recorded): (&tf::proto::Feed, &Literal)| {
-            let stated = feed.shape.iter().flat_map(|shape| &shape.dim).map(|dim| dim.size);
-            !stated.eq(recorded.array_shape().sizes())
+    /// The model with these inputs as arguments.
+    fn import(&self, bytes: &Bytes, feeds: &[Literal]) -> Result<Imported> {
+        let mut options = LoadOptions {
+            signature: self.meta["signature"].as_str().map(str::to_owned),
+            ..LoadOptions::default()
         };
-        config.feed.iter().zip(&self.feeds).any(differ)
-    }
-
-    /// Runs the model and compares its results. `evaluates` selects the evaluator.
-    pub fn check(&self, evaluates: bool) -> Result<()> {
-        let path = Path::new(&self.name);
-        let mut selection =
-            tflite::Selection { signature: self.meta["signature"].as_str(), keeps_open: false };
-        let mut foreign = tflite::read(&self.model, selection)?;
-        let is_resized = self.is_resized(&foreign.config);
-        if is_resized {
-            selection.keeps_open = true;
-            foreign = tflite::read(&self.model, selection)?;
-        }
+        let read = |options: &mut LoadOptions| {
+            let foreign = compiler::foreign(&self.file, bytes, options)?;
+            foreign.ok_or_else(|| Error::invalid("the format is unknown"))
+        };
+        let mut foreign = read(&mut options)?;
         // The program has no arguments for feeds that it does not need.
         let fed =
             |feed: &tf::proto::Feed| feed.id.as_ref().map(|id| id.node_name.clone()).unwrap_or_default();
         let fed: Vec<String> = foreign.config.feed.iter().map(fed).collect();
-        let mut options = LoadOptions::default();
-        if is_resized {
+        if is_resized(&foreign.config, feeds) {
             let sizes = |feed: &Literal| feed.array_shape().sizes().into_iter().map(Some).collect();
-            let shapes = fed.iter().zip(&self.feeds).map(|(node, feed)| ((node.clone(), 0), sizes(feed)));
+            let shapes = fed.iter().zip(feeds).map(|(node, feed)| ((node.clone(), 0), sizes(feed)));
             options.infer.shapes = shapes.collect();
+            foreign = read(&mut options)?;
         }
-        let model = tf::model::load_foreign(path, self.model.clone(), foreign, &options)?;
+        let model = tf::model::load_foreign(&self.file, bytes.clone(), foreign, &options)?;
         let inferred = model.infer()?;
         if !inferred.problems.is_empty() {
             return Err(Error::invalid(inferred.problems.join("; ")));
         }
         let initial = model.initial.clone();
         let program = Input::of_model(model, inferred.config, None).source.import(&mut NoObserver)?;
-        let interface = program.interface.clone();
         let mut arguments = Vec::new();
-        for argument in interface.arguments() {
+        for argument in program.interface.arguments() {
             arguments.push(match argument.role {
                 Role::Variable => {
                     let value = initial.get(argument.id.node()).cloned();
@@ -173,12 +188,45 @@ impl LiteCase {
                 }
                 _ => {
                     let position = fed.iter().position(|node| node == argument.id.node());
-                    let feed = position.and_then(|position| self.feeds.get(position));
+                    let feed = position.and_then(|position| feeds.get(position));
                     let feed = feed.ok_or_else(|| Error::invalid("more feeds than recorded"))?;
                     typed(feed, &argument.shape)?
                 }
             });
         }
+        Ok(Imported { program, arguments })
+    }
+
+    /// The model with some inputs as constants, if they must be.
+    fn import_with_constants(&self) -> Result<(Imported, bool)> {
+        let first = match self.import(&self.model, &self.feeds) {
+            Ok(imported) => return Ok((imported, false)),
+            Err(error) => error,
+        };
+        for (k, constants) in self.constants.iter().enumerate() {
+            let chosen: Vec<u64> = self.meta["constants"][k]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_u64)
+                .collect();
+            let feeds: Vec<Literal> = (0..self.feeds.len())
+                .filter(|&k| !chosen.contains(&(k as u64)))
+                .map(|k| self.feeds[k].clone())
+                .collect();
+            let bytes = [&self.model[..], &constants[..]].concat().into();
+            if let Ok(imported) = compiler::guarded(|| self.import(&bytes, &feeds)) {
+                return Ok((imported, true));
+            }
+        }
+        Err(first)
+    }
+
+    /// Runs the model and compares its results. `evaluates` selects the evaluator. Returns true if
+    /// some inputs had to be constants.
+    pub fn check(&self, evaluates: bool) -> Result<bool> {
+        let (Imported { program, mut arguments }, takes_constants) = self.import_with_constants()?;
+        let interface = program.interface.clone();
         let executable = if evaluates {
             None
         } else {
@@ -214,7 +262,7 @@ impl LiteCase {
                 }
             }
         }
-        Ok(())
+        Ok(takes_constants)
     }
 
     /// Checks that a result has the type of the recorded array, or else the one whose bits are
@@ -223,13 +271,16 @@ impl LiteCase {
         if result.array_shape().element_type == wanted.array_shape().element_type {
             return Ok(());
         }
+        let actual = result.array_shape().element_type.name();
         let recorded = self.meta["fetches"][k]["dtype"].as_str().unwrap_or_default();
         let split = recorded.find(|c: char| c.is_ascii_digit()).unwrap_or(recorded.len());
         let (kind, bits) = recorded.split_at(split);
         let name = match (kind, bits) {
             ("bool", _) => "pred".to_owned(),
-            ("int", "2" | "4") => "s8".to_owned(),
-            ("uint", "4") => "u8".to_owned(),
+            // One byte for each element, in either type.
+            ("int", "2" | "4") if actual == "s8" => return Ok(()),
+            ("uint", "2" | "4") if actual == "u8" => return Ok(()),
+            ("float", bits) if bits.starts_with("8_") => format!("f{}", bits.replace('_', "")),
             ("int", bits) => format!("s{bits}"),
             ("uint", bits) => format!("u{bits}"),
             ("float", bits) => format!("f{bits}"),
@@ -237,7 +288,6 @@ impl LiteCase {
             ("complex", bits) => format!("c{bits}"),
             _ => return Err(Error::invalid(format!("result {k} is recorded as '{recorded}'"))),
         };
-        let actual = result.array_shape().element_type.name();
         if actual == name {
             Ok(())
         } else {
@@ -278,6 +328,16 @@ impl LiteCase {
             ))),
         }
     }
+}
+
+/// True if the inputs have other sizes than the file states.
+fn is_resized(config: &tf::proto::Config, feeds: &[Literal]) -> bool {
+    let differ = |(feed, recorded): (&tf::proto::Feed, &Literal)| {
+        let Some(shape) = &feed.shape else { return true };
+        let stated = shape.dim.iter().map(|dim| dim.size);
+        shape.unknown_rank || !stated.eq(recorded.array_shape().sizes())
+    };
+    config.feed.iter().zip(feeds).any(differ)
 }
 
 /// An array with the type of a program for one that NumPy stores as bits.

@@ -1,0 +1,256 @@
+//! Pooling.
+
+use crate::node::context::NodeContext;
+use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::math::reductions::accumulation_type;
+use crate::ops::onnx::operands::{flag, optional, place, required};
+use crate::ops::onnx::windows::{Rounding, Windows};
+use bounded::{Indices, Reducer, list};
+use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension, Window, WindowDimension};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("OnnxAveragePool", average_pool),
+    rule("OnnxGlobalAveragePool", |cx| global(cx, Global::Mean)),
+    rule("OnnxGlobalLpPool", |cx| global(cx, Global::Norm)),
+    rule("OnnxGlobalMaxPool", |cx| global(cx, Global::Max)),
+    rule("OnnxLpPool", lp_pool),
+    rule_many("OnnxMaxPool", max_pool),
+    rule("OnnxMaxUnpool", max_unpool),
+];
+
+/// Most positions of a window whose largest element has a position.
+const MOST_TAPS: i64 = 4096;
+
+/// Most positions along one dimension whose elements are counted.
+const MOST_COUNTED: i64 = 1 << 22;
+
+/// The windows of the node over an array (batch, features, spatial).
+fn windows(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<Windows> {
+    cx.check(sizes.len() >= 3, || format!("expected three or more dimensions, got {}", list(sizes)))?;
+    let kernel = cx.attributes().ints("kernel_shape")?;
+    let rounding = if flag(cx, "ceil_mode", false)? { Rounding::Ceil } else { Rounding::Floor };
+    Windows::of_node(cx, &sizes[2..], &kernel, rounding)
+}
+
+/// The windows as those of all dimensions.
+fn window(windows: &Windows, sizes: &[i64]) -> Window {
+    let mut dimensions = vec![WindowDimension::of_size(1); 2];
+    dimensions.extend((2..sizes.len()).map(|d| windows.dimension(d - 2, sizes[d])));
+    Window { dimensions }
+}
+
+pub(crate) fn average_pool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = required(cx, 0)?;
+    average(cx, x)
+}
+
+/// The mean of each window.
+pub(crate) fn average(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let windows = windows(cx, &sizes)?;
+    let counts_padding = flag(cx, "count_include_pad", false)?;
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let sums = cx.reduce_window(wide, Reducer::Add, window(&windows, &sizes))?;
+    let result = cx.sizes(sums);
+    if result.contains(&0) {
+        return cx.convert(sums, element_type);
+    }
+    let wide_type = cx.element_type(sums);
+    let mut counts = cx.scalar(wide_type, 1.0);
+    counts = cx.broadcast(counts, &result[2..], &[])?;
+    for d in 0..windows.kernel.len() {
+        let positions = windows.results[d];
+        cx.check(positions <= MOST_COUNTED, || {
+            format!("{positions} windows along a dimension are too many")
+        })?;
+        let [low, high] = windows.pads[d];
+        let [least, most] = if counts_padding { [-low, sizes[d + 2] + high] } else { [0, sizes[d + 2]] };
+        let count = |position: i64| {
+            let begin = position * windows.strides[d] - low;
+            let taps = (0..windows.kernel[d]).map(|tap| begin + tap * windows.dilations[d]);
+            Scalar::Float(taps.filter(|at| (least..most).contains(at)).count() as f64)
+        };
+        let literal =
+            Literal::from_scalars(ArrayShape::new(wide_type, &[positions]), (0..positions).map(count));
+        let along = cx.literal(literal);
+        let along = cx.broadcast(along, &result[2..], &[d])?;
+        counts = cx.mul(counts, along)?;
+    }
+    let dimensions: Vec<usize> = (2..result.len()).collect();
+    let counts = cx.broadcast(counts, &result, &dimensions)?;
+    let mean = cx.div(sums, counts)?;
+    cx.convert(mean, element_type)
+}
+
+/// A function of all spatial dimensions.
+enum Global {
+    Max,
+    Mean,
+    Norm,
+}
+
+fn global(cx: &mut NodeContext<'_, '_>, kind: Global) -> Result<InstructionId> {
+    let x = required(cx, 0)?;
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    cx.check(sizes.len() >= 2, || format!("expected two or more dimensions, got {}", list(&sizes)))?;
+    let axes: Vec<usize> = (2..sizes.len()).collect();
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let y = match kind {
+        Global::Max => cx.reduce(wide, Reducer::LargestNumber, &axes)?,
+        Global::Mean => {
+            let sum = cx.reduce(wide, Reducer::Add, &axes)?;
+            let count = cx.checked_product(&sizes[2..])?;
+            let count = cx.splat_like(sum, count as f64)?;
+            cx.div(sum, count)?
+        }
+        Global::Norm => {
+            let p = cx.attributes().int_or("p", 2)? as f64;
+            let powers = power_of_size(cx, wide, p)?;
+            let sum = cx.reduce(powers, Reducer::Add, &axes)?;
+            root(cx, sum, p)?
+        }
+    };
+    let y = cx.convert(y, element_type)?;
+    let result = [&sizes[..2], &vec![1; axes.len()]].concat();
+    cx.reshape(y, &result)
+}
+
+/// `abs(x)^p`.
+pub(crate) fn power_of_size(cx: &mut NodeContext<'_, '_>, x: InstructionId, p: f64) -> Result<InstructionId> {
+    if p == 2.0 {
+        return cx.mul(x, x);
+    }
+    let size = cx.op(Op::Abs {}, &[x])?;
+    if p == 1.0 {
+        return Ok(size);
+    }
+    let p = cx.splat_like(size, p)?;
+    cx.op(Op::Power {}, &[size, p])
+}
+
+/// `x^(1 / p)`.
+pub(crate) fn root(cx: &mut NodeContext<'_, '_>, x: InstructionId, p: f64) -> Result<InstructionId> {
+    if p == 1.0 {
+        return Ok(x);
+    }
+    if p == 2.0 {
+        return cx.op(Op::Sqrt {}, &[x]);
+    }
+    let inverse = cx.splat_like(x, 1.0 / p)?;
+    cx.op(Op::Power {}, &[x, inverse])
+}
+
+fn lp_pool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = required(cx, 0)?;
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let p = cx.attributes().int_or("p", 2)? as f64;
+    cx.check(p > 0.0, || format!("p: expected a positive number, got {p}"))?;
+    let windows = windows(cx, &sizes)?;
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let powers = power_of_size(cx, wide, p)?;
+    let sums = cx.reduce_window(powers, Reducer::Add, window(&windows, &sizes))?;
+    let y = root(cx, sums, p)?;
+    cx.convert(y, element_type)
+}
+
+/// The largest element of each window, and its position in the array.
+fn max_pool(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let x = required(cx, 0)?;
+    let sizes = cx.sizes(x);
+    let windows = windows(cx, &sizes)?;
+    if cx.node().output_types.len() < 2 {
+        return Ok(vec![cx.reduce_window(x, Reducer::LargestNumber, window(&windows, &sizes))?]);
+    }
+    let taps = cx.checked_product(&windows.kernel)?;
+    cx.check(taps <= MOST_TAPS, || format!("positions in windows of {taps} elements are not supported"))?;
+    // Positions in each row-major or, for `storage_order` 1, column-major image.
+    let order: Vec<usize> = match cx.attributes().int_or("storage_order", 0)? {
+        0 => (0..sizes.len()).collect(),
+        _ => [0, 1].into_iter().chain((2..sizes.len()).rev()).collect(),
+    };
+    let mut positions: Option<InstructionId> = None;
+    let mut stride = 1i64;
+    for &d in order.iter().rev() {
+        let along = cx.iota(PrimitiveType::S64, &sizes, d)?;
+        let step = cx.literal(Literal::scalar(stride));
+        let step = cx.broadcast(step, &sizes, &[])?;
+        let along = cx.mul(along, step)?;
+        positions = Some(match positions {
+            Some(others) => cx.add(others, along)?,
+            None => along,
+        });
+        stride = stride.saturating_mul(sizes[d]);
+    }
+    let positions = positions.ok_or_else(|| cx.invalid("the input is a scalar"))?;
+    let element_type = cx.element_type(x);
+    let all = window(&windows, &sizes);
+    let padding: Vec<(i64, i64, i64)> =
+        all.dimensions.iter().map(|d| (d.padding_low.max(0), d.padding_high.max(0), 0)).collect();
+    let (lowest, nowhere) = (cx.literal(bounded::lowest(element_type)), cx.literal(Literal::scalar(-1i64)));
+    let (x, positions) = (cx.pad(x, lowest, &padding)?, cx.pad(positions, nowhere, &padding)?);
+    let mut best: Option<(InstructionId, InstructionId)> = None;
+    for tap in 0..taps {
+        let mut rest = tap;
+        let mut slices: Vec<SliceDimension> =
+            sizes[..2].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }).collect();
+        let mut offsets = vec![0; windows.kernel.len()];
+        for d in (0..windows.kernel.len()).rev() {
+            offsets[d] = rest % windows.kernel[d] * windows.dilations[d];
+            rest /= windows.kernel[d];
+        }
+        for (d, &offset) in offsets.iter().enumerate() {
+            let start = offset + (-all.dimensions[d + 2].padding_low).max(0);
+            let limit = start + (windows.results[d] - 1) * windows.strides[d] + 1;
+            slices.push(SliceDimension { start, limit, stride: windows.strides[d] });
+        }
+        let (value, position) = (cx.slice(x, slices.clone())?, cx.slice(positions, slices)?);
+        best = Some(match best {
+            None => (value, position),
+            Some((most, at)) => {
+                let is_more = cx.compare(ComparisonDirection::Gt, value, most)?;
+                // A window that begins in the padding has no position yet.
+                let is_first = cx.compare_scalar(ComparisonDirection::Lt, at, 0.0)?;
+                let is_more = cx.op(Op::Or {}, &[is_more, is_first])?;
+                (cx.select(is_more, value, most)?, cx.select(is_more, position, at)?)
+            }
+        });
+    }
+    let (values, positions) = best.ok_or_else(|| cx.invalid("the window is empty"))?;
+    Ok(vec![values, positions])
+}
+
+/// Puts elements back where they were before pooling.
+fn max_unpool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, positions) = (required(cx, 0)?, required(cx, 1)?);
+    let sizes = cx.sizes(x);
+    cx.check(sizes.len() >= 3 && cx.sizes(positions) == sizes, || {
+        format!("positions do not fit {}", list(&sizes))
+    })?;
+    let kernel = cx.attributes().ints("kernel_shape")?;
+    let rank = sizes.len() - 2;
+    let strides = cx.attributes().ints_or("strides", vec![1; rank])?;
+    let pads = super::windows::stated_pads(cx, rank)?;
+    cx.check(kernel.len() == rank && strides.len() == rank, || "the windows do not fit".to_owned())?;
+    let mut inferred = sizes[..2].to_vec();
+    for d in 0..rank {
+        let size = (sizes[d + 2] - 1).saturating_mul(strides[d]).saturating_add(kernel[d]);
+        inferred.push(size - pads[d][0] - pads[d][1]);
+    }
+    cx.check(inferred.iter().all(|&size| (0..1 << 40).contains(&size)), || {
+        "the windows do not fit".to_owned()
+    })?;
+    let result = match place(cx, 2)? {
+        Some(place) => cx.constant_sizes(place)?,
+        None => inferred.clone(),
+    };
+    cx.check(result.len() == inferred.len(), || format!("output_shape {} does not fit", list(&result)))?;
+    let _ = optional(cx, 2)?;
+    let (count, total) = (cx.checked_product(&sizes)?, cx.checked_product(&result)?);
+    let element_type = cx.element_type(x);
+    let zeros = cx.splat(element_type, &[total], 0.0)?;
+    let (updates, positions) = (cx.reshape(x, &[count])?, cx.reshape(positions, &[count])?);
+    let y = cx.scatter(zeros, positions, updates, Indices::Scalars, Reducer::Replace)?;
+    cx.reshape(y, &result)
+}
