@@ -5,7 +5,12 @@
 //! Results are those of ONNX's specification, and of ONNX Runtime's kernels where that leaves
 //! rounding open.
 
+mod attention;
+mod contrib;
 mod convolution;
+mod detection;
+mod ml;
+mod ngrams;
 mod normalization;
 mod operands;
 mod pooling;
@@ -15,15 +20,26 @@ mod quantization;
 mod recurrent;
 mod recurrent_functions;
 mod reductions;
+mod resize;
+mod rotary;
+mod sampling;
 mod selection;
 mod shapes;
+mod signals;
+mod training;
+mod trees;
 mod windows;
 
 use crate::node::rule::Rule;
 
 /// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[
+    attention::RULES,
+    contrib::RULES,
     convolution::RULES,
+    detection::RULES,
+    ml::RULES,
+    ngrams::RULES,
     normalization::RULES,
     pooling::RULES,
     products::RULES,
@@ -31,6 +47,11 @@ pub(crate) const FAMILIES: &[&[Rule]] = &[
     quantization::RULES,
     recurrent::RULES,
     reductions::RULES,
+    resize::RULES,
+    sampling::RULES,
     selection::RULES,
     shapes::RULES,
+    signals::RULES,
+    training::RULES,
+    trees::RULES,
 ];

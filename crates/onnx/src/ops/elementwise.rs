@@ -74,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
     ("Sqrt", |op| unary(op, "Sqrt")),
     ("Sub", |op| binary(op, "Sub")),
     ("Sum", |op| variadic(op, "AddV2")),
+    ("SwiGLU", swiglu),
     ("Swish", swish),
     ("Tan", |op| unary(op, "Tan")),
     ("Tanh", |op| unary(op, "Tanh")),
@@ -154,8 +155,13 @@ fn sign(op: &mut Op<'_, '_, '_>) -> Result<()> {
 fn bit_cast(op: &mut Op<'_, '_, '_>) -> Result<()> {
     let x = op.input(0)?;
     let to = op.type_attribute("to")?.ok_or_else(|| Error::invalid("attribute 'to' is missing"))?;
-    let y = op.node("Bitcast", std::slice::from_ref(&x.value), [ty("T", x.data_type), ty("type", to)])?;
-    op.set_array(Array::new(y, to))
+    // Truth values are bytes.
+    let byte = |data_type| if data_type == DataType::Bool { DataType::Uint8 } else { data_type };
+    let x = op.cast(&x, byte(x.data_type))?;
+    let attributes = [ty("T", x.data_type), ty("type", byte(to))];
+    let y = op.node("Bitcast", std::slice::from_ref(&x.value), attributes)?;
+    let y = op.cast(&Array::new(y, byte(to)), to)?;
+    op.set_array(y)
 }
 
 fn bit_shift(op: &mut Op<'_, '_, '_>) -> Result<()> {
@@ -175,6 +181,11 @@ fn converted(op: &mut Op<'_, '_, '_>, x: &Array, to: DataType) -> Result<Array> 
         _ => None,
     };
     let mut x = x.clone();
+    // Integers of few bits keep the lowest bits of larger ones.
+    let is_narrow = matches!(to, DataType::Int4 | DataType::Uint4 | DataType::Int2 | DataType::Uint2);
+    if is_narrow && is_float(x.data_type) {
+        x = op.cast(&x, DataType::Int32)?;
+    }
     if let Some(limit) = limit
         && x.data_type != to
         && is_float(x.data_type)
@@ -469,13 +480,25 @@ fn shrink(op: &mut Op<'_, '_, '_>) -> Result<()> {
 }
 
 /// `x * sigmoid(alpha * x)`.
-fn swish(op: &mut Op<'_, '_, '_>) -> Result<()> {
-    let (x, alpha) = (op.input(0)?, op.float("alpha", 1.0));
+fn swish_of(op: &mut Op<'_, '_, '_>, x: &Array) -> Result<Array> {
+    let alpha = op.float("alpha", 1.0);
     let alpha = op.scalar(x.data_type, f64::from(alpha))?;
-    let scaled = op.binary("Mul", &x, &alpha)?;
+    let scaled = op.binary("Mul", x, &alpha)?;
     let weight = op.unary("Sigmoid", &scaled)?;
-    let y = op.binary("Mul", &x, &weight)?;
+    op.binary("Mul", x, &weight)
+}
+
+fn swish(op: &mut Op<'_, '_, '_>) -> Result<()> {
+    let x = op.input(0)?;
+    let y = swish_of(op, &x)?;
     op.set_array(y)
+}
+
+fn swiglu(op: &mut Op<'_, '_, '_>) -> Result<()> {
+    let (x, y) = (op.input(0)?, op.input(1)?);
+    let gate = swish_of(op, &x)?;
+    let z = op.binary("Mul", &gate, &y)?;
+    op.set_array(z)
 }
 
 fn thresholded_relu(op: &mut Op<'_, '_, '_>) -> Result<()> {

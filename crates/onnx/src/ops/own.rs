@@ -125,7 +125,6 @@ const ONNX: &[Row] = &[
     ("SpaceToDepth", &[Like(0)]),
     ("Split", &[Like(0)]),
     ("Squeeze", &[Like(0)]),
-    ("SwiGLU", &[Like(0)]),
     ("TensorScatter", &[Like(0)]),
     ("TfIdfVectorizer", &[Is(Float)]),
     ("Tile", &[Like(0)]),

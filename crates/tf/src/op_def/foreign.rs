@@ -206,7 +206,6 @@ pub(super) static ONNX: &[&str] = &[
     "OnnxSpaceToDepth",
     "OnnxSplit",
     "OnnxSqueeze",
-    "OnnxSwiGLU",
     "OnnxTensorScatter",
     "OnnxTfIdfVectorizer",
     "OnnxTile",

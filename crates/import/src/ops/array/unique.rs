@@ -101,7 +101,7 @@ fn distinct(
 }
 
 /// `result[index[i]] op= values[i]` for vectors of one length, starting from `initial`.
-fn scattered(
+pub(crate) fn scattered(
     cx: &mut NodeContext<'_, '_>,
     index: InstructionId,
     values: InstructionId,
@@ -118,7 +118,7 @@ fn scattered(
 
 /// Returns keys `[columns, rows]` of the slices along an axis, and the rows that contain a NaN, if
 /// the type has NaNs.
-fn keys(
+pub(crate) fn keys(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     axis: usize,
@@ -163,14 +163,21 @@ fn keys(
         let zero = cx.splat_like(part, 0.0)?;
         let is_zero = cx.compare(ComparisonDirection::Eq, part, zero)?;
         let part = cx.select(is_zero, zero, part)?;
-        let shape = Shape::array(key, &cx.sizes(part));
-        keys.push(cx.op_shaped(&shape, Op::BitcastConvert {}, &[part])?);
+        let sizes = cx.sizes(part);
+        let shape = Shape::array(key, &sizes);
+        let bits = cx.op_shaped(&shape, Op::BitcastConvert {}, &[part])?;
+        // The magnitude bits of negative numbers count backward.
+        let is_negative = cx.compare_scalar(ComparisonDirection::Lt, bits, 0.0)?;
+        let most = cx.literal(bounded::highest(key));
+        let most = cx.broadcast(most, &sizes, &[])?;
+        let backward = cx.op(Op::Xor {}, &[bits, most])?;
+        keys.push(cx.select(is_negative, backward, bits)?);
     }
     Ok((cx.concatenate(&keys, 0)?, is_nan))
 }
 
 /// Returns the group number of each row. Rows with equal keys in all columns form a group.
-fn groups(cx: &mut NodeContext<'_, '_>, keys: InstructionId, rows: i64) -> Result<InstructionId> {
+pub(crate) fn groups(cx: &mut NodeContext<'_, '_>, keys: InstructionId, rows: i64) -> Result<InstructionId> {
     let columns = cx.sizes(keys)[0];
     let none = cx.splat(S32, &[rows], 0.0)?;
     match columns {

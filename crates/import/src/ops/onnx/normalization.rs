@@ -196,7 +196,7 @@ fn with_broadcast(
 
 /// Layer normalization of an array in a wide type. Returns the result, the mean, and the inverse of
 /// the deviation.
-fn layer(
+pub(crate) fn layer(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     [scale, bias]: [Option<InstructionId>; 2],

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
-use crate::ops::onnx::operands::{flag, optional, place, required};
+use crate::ops::onnx::operands::{flag, place, required};
 use crate::ops::onnx::windows::{Rounding, Windows};
 use bounded::{Indices, Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension, Window, WindowDimension};
@@ -246,11 +246,15 @@ fn max_unpool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         None => inferred.clone(),
     };
     cx.check(result.len() == inferred.len(), || format!("output_shape {} does not fit", list(&result)))?;
-    let _ = optional(cx, 2)?;
-    let (count, total) = (cx.checked_product(&sizes)?, cx.checked_product(&result)?);
+    let (count, total) = (cx.checked_product(&sizes)?, cx.checked_product(&inferred)?);
     let element_type = cx.element_type(x);
     let zeros = cx.splat(element_type, &[total], 0.0)?;
     let (updates, positions) = (cx.reshape(x, &[count])?, cx.reshape(positions, &[count])?);
     let y = cx.scatter(zeros, positions, updates, Indices::Scalars, Reducer::Replace)?;
-    cx.reshape(y, &result)
+    // Positions are those of the inferred shape.
+    let y = cx.reshape(y, &inferred)?;
+    let padding: Vec<(i64, i64, i64)> =
+        result.iter().zip(&inferred).map(|(&wanted, &own)| (0, wanted - own, 0)).collect();
+    let zero = cx.scalar(element_type, 0.0);
+    cx.pad(y, zero, &padding)
 }
