@@ -1,6 +1,6 @@
 //! `tfcompile quantize` and `build --quantize`.
 
-use crate::support::{refuse, succeed, tfcompile};
+use crate::support::{refuse, root, succeed, tfcompile};
 use npz::{Archive, write, write_npy};
 use serde_json::Value;
 use shape::Literal;
@@ -73,6 +73,22 @@ fn a_build_states_the_integers_of_its_interface() {
     assert!(header.contains("dequantize_result0("), "{header}");
     let hlo = std::fs::read_to_string(directory.join("out/layer.hlo")).expect("HLO");
     assert!(hlo.contains("s8[1,2]"), "{hlo}");
+}
+
+/// The model's file has a value for the variable; StableHLO has none.
+#[test]
+fn lost_values_of_variables_are_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let model = root().join("tests/saved_models/keras2");
+    let notes = |flags: &[&str]| {
+        let mut command = tfcompile(directory.path());
+        command.arg("quantize").arg(&model).args(["--batch=2", "--scheme=int8-weights", "-o", "model.mlir"]);
+        String::from_utf8_lossy(&succeed(command.args(flags)).stderr).into_owned()
+    };
+    let lost = "does not hold the initial values of its variables";
+    let fed = notes(&["--variables-to-feed=q/kernel"]);
+    assert!(fed.contains(&format!("{lost}: pass those of 'q_kernel'")), "{fed}");
+    assert!(!notes(&[]).contains(lost));
 }
 
 #[test]

@@ -6,12 +6,15 @@ use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::names::name_of;
 use crate::files::hlo_formats::{Format, Surroundings, render};
 use crate::files::outputs;
+use crate::files::state::listed;
+use crate::program::in_process::Initial;
 use crate::program::model::{Read, read};
 use crate::program::quantized::quantize;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use clap::Args;
 use compiler::NoObserver;
+use hlo::{Argument, Interface, Role};
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
 
@@ -51,6 +54,13 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let (input, report) =
         quantize(input, &initial, arguments.scheme, &arguments.quantization, &mut progress)?;
     let program = input.source.import(&mut NoObserver)?;
+    let lost = valued_variables(&program.interface, &initial);
+    if !lost.is_empty() {
+        progress.note(&format!(
+            "the written model does not hold the initial values of its variables: pass those of {} with --var or --variables",
+            listed(&lost)
+        ));
+    }
     let with = Surroundings { result_names: program.interface.result_names(), ..Surroundings::default() };
     let bytes = compiler::guarded(|| render(&program.module, format, &with))?;
     dumper.finish()?;
@@ -61,6 +71,16 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     }
     let text = if model.quiet { String::new() } else { report.to_text() };
     outputs::print(&format!("{text}{}\n", path.display()))
+}
+
+/// Variables whose first value in the model is not zero.
+fn valued_variables(interface: &Interface, initial: &Initial) -> Vec<String> {
+    let is_valued = |argument: &&Argument| {
+        let value = initial.iter().find(|(node, _)| argument.is_called(node));
+        argument.role == Role::Variable
+            && value.is_some_and(|(_, value)| value.bytes().iter().any(|&byte| byte != 0))
+    };
+    interface.arguments().iter().filter(is_valued).map(Argument::label).collect()
 }
 
 /// Format of a file by its extension.
