@@ -280,7 +280,8 @@ fn normalizer(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let last = sizes.len().checked_sub(1).ok_or_else(|| cx.invalid("the input is a scalar"))?;
     let size = cx.op(Op::Abs {}, &[x])?;
     let norm = match cx.text_or("norm", "MAX")? {
-        "MAX" => cx.reduce(size, Reducer::Maximum, &[last])?,
+        // The largest number, not the largest magnitude.
+        "MAX" => cx.reduce(x, Reducer::Maximum, &[last])?,
         "L1" => cx.reduce(size, Reducer::Add, &[last])?,
         "L2" => {
             let square = cx.mul(x, x)?;

@@ -280,26 +280,28 @@ fn classifier(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let classes = labels.len() as i64;
     let ensemble = Ensemble::of_node(cx, "class", classes)?;
     let is_binary = classes == 2 && ensemble.weights.iter().all(|weight| weight.1 == ensemble.weights[0].1);
+    let is_probability = ensemble.weights.iter().all(|weight| weight.2 >= 0.0);
     let own = ensemble.weights.first().map_or(0, |weight| weight.1);
     let leaves = ensemble.leaves(cx, x)?;
     let mut scores = aggregated(cx, leaves, "SUM")?;
     let transform = cx.text_or("post_transform", "NONE")?;
     let wanted = cx.node().output_types.len();
     if is_binary {
-        // All leaves state the score of one class; the other has the rest.
+        // All leaves state the score of one class. If none is negative, scores are probabilities.
         let mut score = cx.slice_in(scores, 1, own, own + 1)?;
         score = with_base(cx, score)?;
-        let threshold = if transform == "NONE" { 0.5 } else { 0.0 };
+        let threshold = if is_probability { 0.5 } else { 0.0 };
         let is_second = cx.compare_scalar(ComparisonDirection::Gt, score, threshold)?;
-        let (first, second) = if transform == "LOGISTIC" {
-            let second = cx.op(Op::Logistic {}, &[score])?;
-            let one = cx.splat_like(second, 1.0)?;
-            (cx.sub(one, second)?, second)
-        } else {
+        let first = if is_probability && transform != "LOGISTIC" {
             let one = cx.splat_like(score, 1.0)?;
-            (cx.sub(one, score)?, score)
+            cx.sub(one, score)?
+        } else {
+            cx.neg(score)?
         };
-        let both = cx.concatenate(&[first, second], 1)?;
+        let mut both = cx.concatenate(&[first, score], 1)?;
+        if transform == "LOGISTIC" {
+            both = post_transform(cx, both, transform)?;
+        }
         let position = cx.convert(is_second, PrimitiveType::S32)?;
         let count = cx.sizes(position)[0];
         let position = cx.reshape(position, &[count])?;

@@ -1,0 +1,352 @@
+"""Models of the ops that ONNX Runtime's exporters and optimizers write, with ONNX Runtime's answers.
+
+Inputs depend only on the names of cases, so that the same versions yield the same files.
+"""
+
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+MS = "com.microsoft"
+TYPES = {
+    "float32": TensorProto.FLOAT,
+    "float16": TensorProto.FLOAT16,
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+    "int8": TensorProto.INT8,
+    "uint8": TensorProto.UINT8,
+    "bool": TensorProto.BOOL,
+}
+
+
+class Case:
+    """A model of one node or a few, with its inputs."""
+
+    def __init__(self, archive, name, opset=17):
+        self.archive, self.name, self.opset = archive, name, opset
+        self.random = np.random.default_rng(zlib.crc32(f"{archive}/{name}".encode()))
+        self.inputs, self.feeds, self.constants, self.nodes = [], [], [], []
+
+    def normal(self, *sizes, scale=1.0):
+        return (self.random.standard_normal(sizes) * scale).astype(np.float32)
+
+    def bytes(self, dtype, *sizes, low=None, high=None):
+        limits = np.iinfo(dtype)
+        low, high = limits.min if low is None else low, limits.max if high is None else high
+        return self.random.integers(low, high + 1, sizes).astype(dtype)
+
+    def feed(self, values):
+        name = f"x{len(self.inputs)}"
+        values = np.asarray(values)
+        self.inputs.append(helper.make_tensor_value_info(name, TYPES[values.dtype.name], values.shape))
+        self.feeds.append(values)
+        return name
+
+    def constant(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, op, inputs, outputs=1, domain="", **attributes):
+        names = [f"n{len(self.nodes)}_{k}" for k in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, domain=domain, **attributes))
+        return names if outputs != 1 else names[0]
+
+    def model(self, outputs):
+        outputs = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph(self.nodes, "graph", self.inputs, outputs, self.constants)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(MS, 1), helper.make_opsetid("ai.onnx.ml", 3)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+    def finish(self, add, outputs, rtol=1e-4, atol=1e-5, step=0):
+        model = self.model([outputs] if isinstance(outputs, str) else outputs)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        try:
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        except Exception as error:  # some types and ops have kernels for GPUs only
+            print(f"{self.archive}/{self.name}: {str(error).splitlines()[0][-150:]}")
+            return
+        answers = session.run(None, {info.name: feed for info, feed in zip(self.inputs, self.feeds)})
+        add(self.archive, self.name, model, self.feeds, answers, rtol, atol, step)
+
+
+def gelus(add):
+    for op in ("Gelu", "FastGelu", "QuickGelu"):
+        case = Case(f"ms_{op.lower()}", "plain")
+        case.finish(add, case.node(op, [case.feed(case.normal(3, 16, scale=3))], domain=MS))
+    for op in ("BiasGelu", "FastGelu", "BiasSplitGelu"):
+        case = Case(f"ms_{op.lower()}", "bias")
+        x, bias = case.feed(case.normal(2, 5, 16)), case.constant(case.normal(16))
+        case.finish(add, case.node(op, [x, bias], domain=MS))
+
+
+def normalizations(add):
+    for beta in (False, True):
+        for bias in (False, True):
+            case = Case("ms_skiplayernormalization", f"beta_{beta}_bias_{bias}".lower())
+            inputs = [case.feed(case.normal(2, 3, 8)), case.feed(case.normal(2, 3, 8)), case.constant(case.normal(8))]
+            inputs.append(case.constant(case.normal(8)) if beta else "")
+            inputs.append(case.constant(case.normal(8)) if bias else "")
+            outputs = case.node("SkipLayerNormalization", inputs, 4, MS, epsilon=1e-5)
+            case.nodes[-1].output[1] = case.nodes[-1].output[2] = ""
+            case.finish(add, [outputs[0], outputs[3]])
+    for bias in (False, True):
+        case = Case("ms_skipsimplifiedlayernormalization", f"bias_{bias}".lower())
+        inputs = [case.feed(case.normal(2, 3, 8)), case.feed(case.normal(2, 3, 8)), case.constant(case.normal(8))]
+        inputs += [case.constant(case.normal(8))] if bias else []
+        outputs = case.node("SkipSimplifiedLayerNormalization", inputs, 4, MS, epsilon=1e-5)
+        case.nodes[-1].output[1] = case.nodes[-1].output[2] = ""
+        case.finish(add, [outputs[0], outputs[3]])
+    case = Case("simplifiedlayernormalization", "plain")
+    inputs = [case.feed(case.normal(2, 3, 8)), case.constant(case.normal(8))]
+    case.finish(add, case.node("SimplifiedLayerNormalization", inputs, axis=-1, epsilon=1e-6))
+    case = Case("ms_embedlayernormalization", "plain")
+    words = case.feed(case.random.integers(0, 20, (2, 5)).astype(np.int32))
+    segments = case.feed(case.random.integers(0, 2, (2, 5)).astype(np.int32))
+    tables = [case.constant(case.normal(rows, 8)) for rows in (20, 10, 2)]
+    inputs = [words, segments, *tables, case.constant(case.normal(8)), case.constant(case.normal(8))]
+    inputs.append(case.feed(np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)))
+    case.finish(add, case.node("EmbedLayerNormalization", inputs, 2, MS))
+
+
+def products(add):
+    shapes = {
+        "plain": ((2, 3, 4), (2, 4, 5), {}),
+        "alpha": ((3, 4), (4, 5), {"alpha": 0.25}),
+        "trans_a": ((2, 4, 3), (2, 4, 5), {"transA": 1}),
+        "trans_b": ((2, 3, 4), (2, 5, 4), {"transB": 1}),
+        "trans_both": ((4, 3), (5, 4), {"transA": 1, "transB": 1, "alpha": 2.0}),
+        "broadcast": ((2, 2, 3, 4), (4, 5), {}),
+        "batch_a": ((3, 2, 4), (2, 4, 5), {"transBatchA": 1}),
+        "batch_b": ((2, 3, 4), (4, 2, 5), {"transBatchB": 1}),
+    }
+    for name, (a, b, attributes) in shapes.items():
+        case = Case("ms_fusedmatmul", name)
+        inputs = [case.feed(case.normal(*a)), case.constant(case.normal(*b))]
+        case.finish(add, case.node("FusedMatMul", inputs, domain=MS, **attributes))
+    for bits, block, depth, columns, kind in (
+        (4, 16, 32, 6, "none"),
+        (4, 32, 72, 8, "bytes"),
+        (4, 16, 40, 6, "none"),
+        (8, 32, 64, 8, "none"),
+        (4, 16, 48, 6, "floats"),
+    ):
+        case = Case("ms_matmulnbits", f"bits_{bits}_block_{block}_depth_{depth}_{kind}")
+        blocks = -(-depth // block)
+        x = case.feed(case.normal(2, 3, depth))
+        weights = case.constant(case.bytes(np.uint8, columns, blocks, block * bits // 8))
+        scales = case.constant(np.abs(case.normal(columns * blocks, scale=0.1)))
+        inputs = [x, weights, scales]
+        if kind == "bytes":
+            inputs.append(case.constant(case.bytes(np.uint8, columns * -(-blocks * bits // 8))))
+        elif kind == "floats":
+            inputs.append(case.constant(np.abs(case.normal(columns * blocks, scale=4.0))))
+        attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block}
+        case.finish(add, case.node("MatMulNBits", inputs, domain=MS, **attributes), rtol=1e-3, atol=1e-3)
+    case = Case("ms_fusedgemm", "relu")
+    inputs = [case.feed(case.normal(3, 4)), case.constant(case.normal(4, 5)), case.constant(case.normal(5))]
+    case.finish(add, case.node("FusedGemm", inputs, domain=MS, activation="Relu", alpha=0.5))
+    for name, attributes in {
+        "relu": {"activation": "Relu"},
+        "leaky": {"activation": "LeakyRelu", "activation_params": [0.1]},
+        "clip": {"activation": "Clip", "activation_params": [-0.5, 0.5]},
+        "hardsigmoid": {"activation": "HardSigmoid", "activation_params": [0.2, 0.5]},
+    }.items():
+        case = Case("ms_fusedconv", name)
+        inputs = [case.feed(case.normal(1, 3, 8, 8)), case.constant(case.normal(4, 3, 3, 3, scale=0.3)), case.constant(case.normal(4))]
+        case.finish(add, case.node("FusedConv", inputs, domain=MS, pads=[1, 1, 1, 1], kernel_shape=[3, 3], **attributes))
+
+
+def integers(add):
+    """Integer kernels: the results are the same numbers, but for a step where the scales round differently."""
+    for x_type in (np.uint8, np.int8):
+        for w_type in (np.uint8, np.int8):
+            name = f"{x_type.__name__}_{w_type.__name__}"
+            case = Case("qlinearmatmul_ort", name)
+            zero = lambda dtype: case.constant(np.array(case.bytes(dtype, low=0, high=20), dtype))
+            scale = lambda value: case.constant(np.float32(value))
+            inputs = [case.feed(case.bytes(x_type, 3, 16)), scale(0.02), zero(x_type)]
+            inputs += [case.constant(case.bytes(w_type, 16, 8)), scale(0.03), zero(w_type), scale(0.9), zero(x_type)]
+            case.finish(add, case.node("QLinearMatMul", inputs), step=1)
+            case = Case("matmulinteger_ort", name)
+            inputs = [case.feed(case.bytes(x_type, 2, 3, 16)), case.constant(case.bytes(w_type, 16, 8))]
+            inputs += [case.constant(x_type(3)), case.constant(w_type(5))]
+            case.finish(add, case.node("MatMulInteger", inputs))
+    for w_type in (np.uint8, np.int8):
+        for group in (1, 4):
+            for per_channel in (False, True):
+                case = Case("qlinearconv_ort", f"{w_type.__name__}_group_{group}_{'channel' if per_channel else 'tensor'}")
+                count = 8 if per_channel else 1
+                scales = np.abs(case.normal(count, scale=0.01)) + np.float32(0.005)
+                zeros = np.zeros(count, w_type) if w_type == np.int8 else np.full(count, 128, w_type)
+                inputs = [case.feed(case.bytes(np.uint8, 1, 4, 7, 7)), case.constant(np.float32(0.02)), case.constant(np.uint8(121))]
+                inputs += [case.constant(case.bytes(w_type, 8, 4 // group, 3, 3))]
+                inputs += [case.constant(scales if per_channel else scales[0]), case.constant(zeros if per_channel else zeros[0])]
+                inputs += [case.constant(np.float32(0.05)), case.constant(np.uint8(110)), case.constant(case.bytes(np.int32, 8, low=-500, high=500))]
+                outputs = case.node("QLinearConv", inputs, group=group, pads=[1, 1, 1, 1], strides=[2, 1])
+                case.finish(add, outputs, step=1)
+        case = Case("convinteger_ort", w_type.__name__)
+        inputs = [case.feed(case.bytes(np.uint8, 1, 3, 6, 6)), case.constant(case.bytes(w_type, 4, 3, 3, 3)), case.constant(np.uint8(7))]
+        case.finish(add, case.node("ConvInteger", inputs, pads=[1, 0, 1, 0]))
+    for op in ("QLinearAdd", "QLinearMul"):
+        case = Case(f"ms_{op.lower()}", "broadcast")
+        part = lambda sizes, feed: [feed(case.bytes(np.uint8, *sizes)), case.constant(np.float32(0.03)), case.constant(np.uint8(120))]
+        inputs = part((2, 3, 8), case.feed) + part((8,), case.constant) + [case.constant(np.float32(0.07)), case.constant(np.uint8(130))]
+        case.finish(add, case.node(op, inputs, domain=MS), step=1)
+    for op in ("QLinearSigmoid", "QLinearLeakyRelu"):
+        case = Case(f"ms_{op.lower()}", "plain")
+        inputs = [case.feed(case.bytes(np.uint8, 4, 16)), case.constant(np.float32(0.05)), case.constant(np.uint8(128))]
+        inputs += [case.constant(np.float32(1 / 256 if op == "QLinearSigmoid" else 0.04)), case.constant(np.uint8(0 if op == "QLinearSigmoid" else 100))]
+        case.finish(add, case.node(op, inputs, domain=MS), step=1)
+    for last in (0, 1):
+        case = Case("ms_qlinearglobalaveragepool", f"channels_last_{last}")
+        inputs = [case.feed(case.bytes(np.uint8, 2, 4, 5, 6)), case.constant(np.float32(0.05)), case.constant(np.uint8(128))]
+        inputs += [case.constant(np.float32(0.04)), case.constant(np.uint8(100))]
+        case.finish(add, case.node("QLinearGlobalAveragePool", inputs, domain=MS, channels_last=last), step=1)
+    case = Case("ms_qlinearconcat", "plain")
+    inputs = [case.constant(np.float32(0.05)), case.constant(np.uint8(120))]
+    for scale in (0.04, 0.06):
+        inputs += [case.feed(case.bytes(np.uint8, 2, 3)), case.constant(np.float32(scale)), case.constant(np.uint8(128))]
+    case.finish(add, case.node("QLinearConcat", inputs, domain=MS, axis=1), step=1)
+    case = Case("ms_qlinearsoftmax", "plain")
+    inputs = [case.feed(case.bytes(np.uint8, 3, 10)), case.constant(np.float32(0.08)), case.constant(np.uint8(128))]
+    inputs += [case.constant(np.float32(1 / 256)), case.constant(np.uint8(0))]
+    case.finish(add, case.node("QLinearSoftmax", inputs, domain=MS, axis=-1, opset=13), step=1)
+    case = Case("ms_matmulintegertofloat", "plain")
+    inputs = [case.feed(case.bytes(np.uint8, 3, 16)), case.constant(case.bytes(np.int8, 16, 8)), case.constant(np.float32(0.02))]
+    inputs += [case.constant(np.abs(case.normal(8, scale=0.02))), case.constant(np.uint8(11)), case.constant(np.zeros(8, np.int8)), case.constant(case.normal(8))]
+    case.finish(add, case.node("MatMulIntegerToFloat", inputs, domain=MS))
+    case = Case("ms_dynamicquantizematmul", "plain")
+    inputs = [case.feed(case.normal(3, 16)), case.constant(case.bytes(np.int8, 16, 8)), case.constant(np.float32(0.02)), case.constant(np.int8(0)), case.constant(case.normal(8))]
+    case.finish(add, case.node("DynamicQuantizeMatMul", inputs, domain=MS), rtol=1e-3, atol=2e-2)
+    case = Case("dynamicquantizelinear_ort", "plain")
+    case.finish(add, case.node("DynamicQuantizeLinear", [case.feed(case.normal(6, 20))], 3), step=1)
+
+
+def quantized_graphs(add):
+    """Convolutions and products between pairs of QuantizeLinear and DequantizeLinear."""
+
+    def pair(case, x, scale, zero, dtype=np.uint8):
+        parameters = [case.constant(np.float32(scale)), case.constant(dtype(zero))]
+        return case.node("DequantizeLinear", [case.node("QuantizeLinear", [x, *parameters]), *parameters])
+
+    for per_channel in (False, True):
+        case = Case("qdq", f"conv_{'channel' if per_channel else 'tensor'}")
+        x = pair(case, case.feed(case.normal(1, 4, 8, 8)), 0.03, 128)
+        count = 8 if per_channel else 1
+        scales = (np.abs(case.normal(count, scale=0.01)) + np.float32(0.004)).astype(np.float32)
+        parameters = [scales, np.zeros(count, np.int8)] if per_channel else [scales[0], np.int8(0)]
+        weights = [case.constant(case.bytes(np.int8, 8, 4, 3, 3, low=-127)), *map(case.constant, parameters)]
+        w = case.node("DequantizeLinear", weights, axis=0) if per_channel else case.node("DequantizeLinear", weights)
+        y = case.node("Conv", [x, w, case.constant(case.normal(8, scale=0.1))], pads=[1, 1, 1, 1])
+        y = pair(case, case.node("Relu", [y]), 0.05, 0)
+        case.finish(add, y, rtol=0, atol=0.0501)
+    case = Case("qdq", "matmul_add")
+    x = pair(case, case.feed(case.normal(5, 16)), 0.03, 120)
+    weights = [case.constant(case.bytes(np.int8, 16, 12, low=-127)), case.constant(np.float32(0.02)), case.constant(np.int8(0))]
+    y = case.node("MatMul", [x, case.node("DequantizeLinear", weights)])
+    y = case.node("Add", [y, case.constant(case.normal(12))])
+    case.finish(add, pair(case, y, 0.1, 128), rtol=0, atol=0.1001)
+
+
+def attentions(add):
+    for name, masked, causal, past in (("plain", 0, 0, 0), ("mask", 2, 0, 0), ("lengths", 1, 0, 0), ("causal", 0, 1, 0), ("past", 0, 1, 4)):
+        case = Case("ms_attention", name)
+        inputs = [case.feed(case.normal(2, 5, 16)), case.constant(case.normal(16, 48, scale=0.3)), case.constant(case.normal(48))]
+        if masked == 1:
+            inputs.append(case.feed(np.array([3, 5], np.int32)))
+        elif masked == 2:
+            inputs.append(case.feed(np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)))
+        elif past:
+            inputs.append("")
+        if past:
+            inputs.append(case.feed(case.normal(2, 2, 4, past, 4)))
+        outputs = case.node("Attention", inputs, 2 if past else 1, MS, num_heads=4, unidirectional=causal)
+        case.finish(add, outputs, rtol=1e-3)
+    for name, keys, bias in (("plain", 5, False), ("cross", 7, False), ("bias", 5, True)):
+        case = Case("ms_multiheadattention", name)
+        inputs = [case.feed(case.normal(2, 5, 16)), case.feed(case.normal(2, keys, 16)), case.feed(case.normal(2, keys, 16))]
+        inputs += [case.constant(case.normal(48))] if bias else []
+        case.finish(add, case.node("MultiHeadAttention", inputs, domain=MS, num_heads=4), rtol=1e-3)
+    for name, queries, past, rotary, attributes in (
+        ("prompt", 6, 0, 0, {}),
+        ("decode", 1, 8, 0, {}),
+        ("decode_rotary", 1, 8, 1, {}),
+        ("prompt_rotary_interleaved", 6, 0, 1, {"rotary_interleaved": 1}),
+        ("decode_window", 1, 8, 0, {"local_window_size": 3}),
+    ):
+        case = Case("ms_groupqueryattention", name)
+        inputs = [case.feed(case.normal(2, queries, 64)), case.feed(case.normal(2, queries, 32)), case.feed(case.normal(2, queries, 32))]
+        inputs += [case.feed(case.normal(2, 2, past, 16)), case.feed(case.normal(2, 2, past, 16))] if past else ["", ""]
+        lengths = np.full(2, queries - 1, np.int32) if not past else np.array([5, 7], np.int32)
+        total = int(lengths.max()) + 1
+        inputs += [case.feed(lengths), case.constant(np.int32(total))]
+        if rotary:
+            inputs += [case.constant(case.normal(16, 8)), case.constant(case.normal(16, 8))]
+        outputs = case.node("GroupQueryAttention", inputs, 3, MS, num_heads=4, kv_num_heads=2, do_rotary=rotary, **attributes)
+        case.finish(add, outputs[0] if past else outputs, rtol=1e-3)
+    for name, interleaved in (("halves", 0), ("interleaved", 1)):
+        case = Case("ms_rotaryembedding", name)
+        inputs = [case.feed(case.normal(2, 5, 32)), case.feed(np.array([3], np.int64)), case.constant(case.normal(16, 4)), case.constant(case.normal(16, 4))]
+        case.finish(add, case.node("RotaryEmbedding", inputs, domain=MS, interleaved=interleaved))
+
+
+def machine_learning(add):
+    ml = "ai.onnx.ml"
+    for name, op, attributes in (
+        ("scaler", "Scaler", {"offset": [0.1, 0.2, 0.3, 0.4], "scale": [1.0, 2.0, 0.5, 0.25]}),
+        ("normalizer_max", "Normalizer", {"norm": "MAX"}),
+        ("normalizer_l1", "Normalizer", {"norm": "L1"}),
+        ("normalizer_l2", "Normalizer", {"norm": "L2"}),
+        ("imputer", "Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": float("nan")}),
+        ("regressor", "LinearRegressor", {"coefficients": [0.5, -1.0, 2.0, 0.25] * 2, "intercepts": [0.1, 0.2], "targets": 2}),
+        ("svm_rbf", "SVMRegressor", {"kernel_type": "RBF", "kernel_params": [0.3, 0.0, 3.0], "coefficients": [0.5, -0.7], "rho": [0.2], "n_supports": 2, "support_vectors": [0.1, 0.2, 0.3, 0.4, -0.1, 0.5, 0.2, 0.0]}),
+        ("svm_linear", "SVMRegressor", {"kernel_type": "LINEAR", "coefficients": [0.5, -0.7, 0.2, 0.1], "rho": [0.2]}),
+    ):
+        case = Case("ml", name)
+        values = case.normal(5, 4)
+        if op == "Imputer":
+            values[1, 2] = values[3, 0] = np.nan
+        case.finish(add, case.node(op, [case.feed(values)], domain=ml, **attributes))
+    for name, transform, rows in (("classifier", "NONE", 3), ("classifier_softmax", "SOFTMAX", 3), ("classifier_binary", "LOGISTIC", 1)):
+        case = Case("ml", name)
+        attributes = {"coefficients": list(map(float, case.normal(rows * 4))), "intercepts": list(map(float, case.normal(rows)))}
+        labels = list(range(3 if rows == 3 else 2))
+        outputs = case.node("LinearClassifier", [case.feed(case.normal(6, 4))], 2, ml, classlabels_ints=labels, post_transform=transform, **attributes)
+        case.finish(add, outputs)
+    tree = {
+        "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
+        "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+        "nodes_featureids": [0, 0, 2, 0, 0, 1, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "BRANCH_LT", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"],
+        "nodes_values": [0.1, 0.0, -0.2, 0.0, 0.0, 0.3, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 3, 0, 0, 1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 4, 0, 0, 2, 0, 0],
+        "nodes_hitrates": [1.0] * 8,
+        "nodes_missing_value_tracks_true": [0] * 8,
+    }
+    for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+        case = Case("ml", f"tree_regressor_{aggregate.lower()}")
+        leaves = {"target_treeids": [0, 0, 0, 1, 1], "target_nodeids": [1, 3, 4, 1, 2], "target_ids": [0] * 5, "target_weights": [1.0, 2.0, -3.0, 0.5, 0.25]}
+        outputs = case.node("TreeEnsembleRegressor", [case.feed(case.normal(9, 3))], 1, ml, n_targets=1, aggregate_function=aggregate, base_values=[0.5], **tree, **leaves)
+        case.finish(add, outputs)
+    for transform in ("NONE", "SOFTMAX"):
+        case = Case("ml", f"tree_classifier_{transform.lower()}")
+        leaves = {"class_treeids": [0, 0, 0, 1, 1], "class_nodeids": [1, 3, 4, 1, 2], "class_ids": [0, 1, 2, 1, 0], "class_weights": [1.0, 2.0, 3.0, 0.5, 0.25]}
+        outputs = case.node("TreeEnsembleClassifier", [case.feed(case.normal(9, 3))], 2, ml, classlabels_int64s=[4, 7, 9], post_transform=transform, **tree, **leaves)
+        case.finish(add, outputs)
+    for transform, sign in (("NONE", 1), ("LOGISTIC", 1), ("NONE", -1), ("LOGISTIC", -1)):
+        case = Case("ml", f"tree_classifier_binary_{transform.lower()}_{'positive' if sign == 1 else 'mixed'}")
+        leaves = {"class_treeids": [0, 0, 0, 1, 1], "class_nodeids": [1, 3, 4, 1, 2], "class_ids": [0] * 5, "class_weights": [0.1, 0.2, 0.6, 0.3 * sign, 0.25]}
+        outputs = case.node("TreeEnsembleClassifier", [case.feed(case.normal(9, 3))], 2, ml, classlabels_int64s=[0, 1], post_transform=transform, **tree, **leaves)
+        case.finish(add, outputs)
+
+
+def add_cases(add):
+    for family in (gelus, normalizations, products, integers, quantized_graphs, attentions, machine_learning):
+        family(add)
