@@ -22,7 +22,7 @@ const fn emulator(
 }
 
 /// The processors, by the instructions that multiply bytes and narrow floats.
-const EMULATORS: [Emulator; 8] = [
+const EMULATORS: [Emulator; 9] = [
     // None.
     emulator(
         AARCH64,
@@ -41,6 +41,14 @@ const EMULATORS: [Emulator; 8] = [
     ),
     // i8mm and bf16.
     emulator(AARCH64, ["neoverse-n2", ""], &["qemu-aarch64", "-cpu", "max"], "aarch64-linux-gnu-gcc", "CI"),
+    // Long vectors of SVE, which products of groups do not use.
+    emulator(
+        AARCH64,
+        ["neoverse-v1", ""],
+        &["qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"],
+        "aarch64-linux-gnu-gcc",
+        "CI",
+    ),
     emulator(
         "armv7-unknown-linux-gnueabihf",
         ["", "+neon"],

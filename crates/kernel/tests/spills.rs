@@ -275,7 +275,7 @@ const FLOAT_TARGETS: [Instruction; 7] = [
     ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "bfmmla"),
 ];
 
-const BYTE_TARGETS: [Instruction; 8] = [
+const BYTE_TARGETS: [Instruction; 11] = [
     ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "znver4", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "alderlake", "", "vpdpbusd"),
@@ -284,6 +284,9 @@ const BYTE_TARGETS: [Instruction; 8] = [
     ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
     ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "sdot"),
     ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "smmla"),
+    ("aarch64-unknown-linux-gnu", "neoverse-v1", "", "smmla"),
+    ("aarch64-unknown-linux-gnu", "cortex-a53", "", "smull"),
+    ("armv7-unknown-linux-gnueabihf", "", "+neon", "vmull.s8"),
 ];
 
 /// The instruction for a single row, where others multiply two rows at once.
@@ -313,8 +316,11 @@ fn group_findings(name: &str, text: &str, rows: i64, targets: &[Instruction]) ->
             found.push(format!("{name} on {triple} {cpu}: expected an inner loop with {instruction}"));
         }
         for inner in hot {
-            if let Some(first) = inner.stack().first() {
-                let (count, all) = (inner.stack().len(), products(inner));
+            // 32-bit Arm has few registers for addresses.
+            let is_relevant = |line: &&str| !triple.starts_with("arm") || moves_numbers(line);
+            let stack: Vec<&str> = inner.stack().into_iter().filter(is_relevant).collect();
+            if let Some(first) = stack.first() {
+                let (count, all) = (stack.len(), products(inner));
                 found
                     .push(format!("{name} on {cpu}: {count} stack accesses next to {all} products: {first}"));
             }

@@ -134,15 +134,19 @@ pub enum GroupKind {
     UnsignedBytePairs,
     /// Like [`Self::Bf16`], in pairs of rows and columns of four factors, in any order.
     Bf16Pairs,
+    /// Like [`Self::SignedBytes`], with two products in each of twice as many lanes of sums.
+    SignedByteHalves,
 }
 
 impl GroupKind {
     /// Returns the type of the sums.
     pub const fn sum(self) -> ScalarType {
         match self {
-            Self::SignedBytes | Self::UnsignedBytes | Self::SignedBytePairs | Self::UnsignedBytePairs => {
-                ScalarType::I32
-            }
+            Self::SignedBytes
+            | Self::UnsignedBytes
+            | Self::SignedBytePairs
+            | Self::UnsignedBytePairs
+            | Self::SignedByteHalves => ScalarType::I32,
             Self::Bf16 | Self::F16 | Self::Bf16Pairs => ScalarType::F32,
         }
     }

@@ -71,6 +71,7 @@ names!(GROUPS: GroupKind {
     "signed_byte_pairs" = SignedBytePairs,
     "unsigned_byte_pairs" = UnsignedBytePairs,
     "bf16_pairs" = Bf16Pairs,
+    "signed_byte_halves" = SignedByteHalves,
 });
 
 names!(MATRICES: MatrixKind {

@@ -362,9 +362,12 @@ impl<'p> Verifier<'p> {
                 self.alike(&[*a, *b, *c], &[ty; 3], "multiply-add")
             }
             Expression::GroupMultiplyAdd { kind, a, b, c } => {
-                let fits = ty.scalar == kind.sum() && (!kind.is_paired() || ty.lanes == 4);
+                let fits = ty.scalar == kind.sum()
+                    && (!kind.is_paired() || ty.lanes == 4)
+                    && (*kind != GroupKind::SignedByteHalves || ty.lanes == 8);
                 require(fits, || format!("a sum of products of {kind:?} is not {ty}"))?;
-                let factors = ty.with_scalar(ScalarType::I32);
+                let lanes = if *kind == GroupKind::SignedByteHalves { ty.lanes / 2 } else { ty.lanes };
+                let factors = Type::vector(ScalarType::I32, lanes);
                 self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }
             Expression::ByteLookup { table, index } => {

@@ -82,6 +82,8 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v14: i32x4 = group_multiply_add signed_byte_pairs v5, v6, v13
   v15: i32x4 = group_multiply_add unsigned_byte_pairs v5, v6, v14
   v16: f32x4 = group_multiply_add bf16_pairs v5, v6, v10
+  v17: i32x8 = constant 0
+  v18: i32x8 = group_multiply_add signed_byte_halves v5, v6, v17
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }
@@ -165,6 +167,10 @@ fn breaches_are_found() {
         (
             "v4: i32x8 = constant 0 v5: i32x8 = group_multiply_add signed_byte_pairs v4, v4, v4",
             "a sum of products of SignedBytePairs is not i32x8",
+        ),
+        (
+            "v4: i32x4 = constant 0 v5: i32x4 = group_multiply_add signed_byte_halves v4, v4, v4",
+            "a sum of products of SignedByteHalves is not i32x4",
         ),
         ("v4: i64 = multiply_fixed v1, v1", "MultiplyFixed does not take i64"),
         ("v4: bool = compare less v2, v2", "the result is boolx4, but the value has type bool"),

@@ -68,7 +68,7 @@ pub use contraction::convolution::{
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
-pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping};
+pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping, Sums};
 pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};
 pub use contraction::weights::{Blocks, NIBBLES, Weights};

@@ -89,7 +89,7 @@ impl Probe {
 
     /// Creates a probe of products of groups of `size` factors.
     fn groups(target: &Target, kind: GroupKind, size: i64) -> Result<Self> {
-        let lanes = target.lanes(4);
+        let lanes = target.for_groups().lanes(4);
         let chains = (target.vector_registers.saturating_sub(6)).clamp(8, 24);
         let code = load(&group_products(kind, lanes, chains)?, target, lanes.into())?;
         let products = ITERATIONS * i64::from(lanes) * i64::from(chains) * size;

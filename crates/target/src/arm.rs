@@ -16,13 +16,15 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
     target.has_fma = true;
     target.has_rounding = true;
     target.has_f16_conversion = true;
-    // Longer vectors of SVE are left to the general kernels.
-    target.byte_products = match target.vector_bytes {
-        16 if target.has("i8mm", has_i8mm(&target.cpu)) => Some(ByteProducts::Either),
-        16 if target.has("dotprod", has_dot_products(&target.cpu)) => Some(ByteProducts::Signed),
-        _ => None,
+    target.byte_products = if target.has("i8mm", has_i8mm(&target.cpu)) {
+        Some(ByteProducts::Either)
+    } else if target.has("dotprod", has_dot_products(&target.cpu)) {
+        Some(ByteProducts::Signed)
+    } else {
+        // Longer vectors of SVE are faster.
+        (target.vector_bytes == 16).then_some(ByteProducts::Halves)
     };
-    target.has_bf16_products = target.vector_bytes == 16 && target.has("bf16", has_bf16(&target.cpu));
+    target.has_bf16_products = target.has("bf16", has_bf16(&target.cpu));
     target.byte_lookups = (target.vector_bytes == 16).then_some(ByteLookups::Registers);
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
 }
@@ -106,11 +108,11 @@ pub(crate) fn describe_arm(target: &mut Target) {
         && !["m", "em", "r"].iter().any(|profile| name.ends_with(profile));
     let armv8 = is_armv8(target);
     let neon = target.has("neon", is_profile_a || armv8 || target.cpu.starts_with("cortex-a"));
+    target.vector_registers = 16;
     if neon {
-        target.vector_registers = 16;
+        target.byte_products = Some(ByteProducts::Halves);
     } else {
         target.vector_bytes = 4;
-        target.vector_registers = 16;
     }
     let fused = ["cortex-a7", "cortex-a15", "cortex-a17"].contains(&target.cpu.as_str()) || armv8;
     target.has_fma = target.has("vfp4", fused);
@@ -147,13 +149,14 @@ mod tests {
             Target::new("aarch64-unknown-linux-gnu", cpu, features).expect("a triple").byte_products
         };
         let table = [
-            ("", "", None),
+            ("", "", Some(ByteProducts::Halves)),
             ("", "+dotprod", Some(ByteProducts::Signed)),
             ("", "+dotprod,+i8mm", Some(ByteProducts::Either)),
             ("neoverse-n1", "", Some(ByteProducts::Signed)),
             ("neoverse-n2", "", Some(ByteProducts::Either)),
-            ("neoverse-v1", "", None),
-            ("cortex-a53", "", None),
+            ("neoverse-v1", "", Some(ByteProducts::Either)),
+            ("a64fx", "", None),
+            ("cortex-a53", "", Some(ByteProducts::Halves)),
         ];
         for (cpu, features, expected) in table {
             assert_eq!(products(cpu, features), expected, "{cpu} {features}");

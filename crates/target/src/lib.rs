@@ -29,6 +29,9 @@ pub enum ByteProducts {
     /// Bytes of either kind are widened to 16 bits and multiplied in pairs, which takes more
     /// registers: SSE2, AVX2, and AVX-512 without VNNI.
     Widened,
+    /// Signed bytes are multiplied as 16 bits, which are added in pairs to 32 bits: two products in
+    /// each of twice as many lanes. NEON without dot products.
+    Halves,
 }
 
 impl ByteProducts {
@@ -36,7 +39,7 @@ impl ByteProducts {
     pub fn takes(self, is_signed: bool) -> bool {
         match self {
             Self::Unsigned => !is_signed,
-            Self::Signed => is_signed,
+            Self::Signed | Self::Halves => is_signed,
             Self::Either | Self::Widened => true,
         }
     }
@@ -131,6 +134,15 @@ impl Target {
             Architecture::Wasm32 | Architecture::Other => {}
         }
         Ok(target)
+    }
+
+    /// Returns the target with vectors of the size that instructions for products of groups have:
+    /// NEON's, even if SVE has longer ones.
+    #[must_use]
+    pub fn for_groups(&self) -> Self {
+        let is_arm = self.triple.architecture == Architecture::Aarch64;
+        let vector_bytes = if is_arm { self.vector_bytes.min(16) } else { self.vector_bytes };
+        Self { vector_bytes, ..self.clone() }
     }
 
     /// True if the target has a feature: according to the last mention in the feature string, or

@@ -27,7 +27,43 @@ impl<'c> FunctionTranslator<'_, 'c> {
             GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
             GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
             GroupKind::Bf16Pairs => self.pairs_multiply_add("bfmmla", a, b, c),
+            GroupKind::SignedByteHalves => self.halves_multiply_add(a, b, c),
         }
+    }
+
+    /// Emits `c` plus two products per lane of 32 bits: eight products of bytes at a time become
+    /// numbers of 16 bits, which are added in pairs.
+    fn halves_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let context = self.module.context;
+        let (i8s, i16s) = (context.i8_type().vec_type(16), context.i16_type().vec_type(8));
+        let is_32_bits = self.module.target.triple.architecture == Architecture::Arm;
+        let (a, b, sums) = (self.cast(a, i8s)?, self.cast(b, i8s)?, self.vector(c)?);
+        let half = |vector: VectorValue<'c>, lanes: std::ops::Range<u32>| {
+            let lanes: Vec<_> =
+                lanes.map(|lane| context.i32_type().const_int(u64::from(lane), false)).collect();
+            self.builder.build_shuffle_vector(vector, vector, VectorType::const_vector(&lanes), "").built()
+        };
+        let mut parts = Vec::new();
+        for number in 0..2 {
+            let bytes = |vector| -> Result<VectorValue<'c>> {
+                let bytes = half(vector, 8 * number..8 * number + 8)?;
+                self.builder.build_int_s_extend(bytes, i16s, "").built()
+            };
+            let products = self.builder.build_int_mul(bytes(a)?, bytes(b)?, "").built()?;
+            let sum = half(sums, 4 * number..4 * number + 4)?;
+            let types: [BasicTypeEnum<'c>; 2] = [sum.get_type().into(), i16s.into()];
+            parts.push(if is_32_bits {
+                let operands = [sum.into(), products.into()];
+                as_vector(self.call("llvm.arm.neon.vpadals.v4i32.v8i16", &types, &operands)?)?
+            } else {
+                let name = "llvm.aarch64.neon.saddlp.v4i32.v8i16";
+                let pairs = as_vector(self.call(name, &types, &[products.into()])?)?;
+                self.builder.build_int_add(sum, pairs, "").built()?
+            });
+        }
+        let lanes: Vec<_> = (0..8).map(|lane| context.i32_type().const_int(lane, false)).collect();
+        let all = VectorType::const_vector(&lanes);
+        Ok(self.builder.build_shuffle_vector(parts[0], parts[1], all, "").built()?.into())
     }
 
     /// Emits `c` plus the products of two rows and two columns. Only plans for processors with the
@@ -71,7 +107,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let target = self.module.target;
         let lanes = self.source.values[c].lanes;
         let bytes = lanes * 4;
-        if is_bf16 && target.has_bf16_products && (16..=target.vector_bytes).contains(&bytes) {
+        if is_bf16 && target.has_bf16_products && (16..=target.for_groups().vector_bytes).contains(&bytes) {
             let factors = self.module.context.bf16_type().vec_type(lanes * 2);
             let operands = [self.value(c)?, self.cast(a, factors)?.into(), self.cast(b, factors)?.into()]
                 .map(Into::into);
@@ -127,11 +163,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let target = self.module.target;
         let lanes = self.source.values[c].lanes;
         let bytes = lanes * 4;
-        let fits = (16..=target.vector_bytes).contains(&bytes);
+        let fits = (16..=target.for_groups().vector_bytes).contains(&bytes);
         let is_x86 = target.triple.architecture == Architecture::X86_64;
         match target.byte_products {
             Some(ByteProducts::Widened) if fits && is_x86 => self.in_pairs(is_signed, a, b, c),
-            Some(products) if fits && products.takes(is_signed) => {
+            Some(products) if fits && products.takes(is_signed) && products != ByteProducts::Halves => {
                 let (sums, bits) = (format!("v{lanes}i32"), bytes * 8);
                 let name = match (is_x86, is_signed) {
                     (true, _) => format!("llvm.x86.avx512.vpdpbusd.{bits}"),

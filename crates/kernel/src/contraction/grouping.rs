@@ -1,8 +1,8 @@
 //! Arithmetic of groups of narrow numbers, which take the place of single summands in tiles.
 
-use crate::contraction::tile::Columns;
+use crate::contraction::tile::{Columns, zero};
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
-use plan::{Factors, Grouping};
+use plan::{Factors, Grouping, Sums};
 
 /// The upper bit of each byte of a group.
 const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
@@ -21,13 +21,14 @@ pub(crate) fn multiply_add(
     } else {
         x
     };
-    let kind = match (grouping.factors, grouping.is_paired) {
-        (Factors::Bytes { is_signed: true, .. }, false) => GroupKind::SignedBytes,
-        (Factors::Bytes { is_signed: false, .. }, false) => GroupKind::UnsignedBytes,
-        (Factors::Bytes { is_signed: true, .. }, true) => GroupKind::SignedBytePairs,
-        (Factors::Bytes { is_signed: false, .. }, true) => GroupKind::UnsignedBytePairs,
-        (Factors::Bf16, false) => GroupKind::Bf16,
-        (Factors::Bf16, true) => GroupKind::Bf16Pairs,
+    let kind = match (grouping.factors, grouping.sums) {
+        (Factors::Bytes { .. }, Sums::Halves) => GroupKind::SignedByteHalves,
+        (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) => GroupKind::SignedBytes,
+        (Factors::Bytes { is_signed: true, .. }, Sums::Pairs) => GroupKind::SignedBytePairs,
+        (Factors::Bytes { is_signed: false, .. }, Sums::Lanes) => GroupKind::UnsignedBytes,
+        (Factors::Bytes { is_signed: false, .. }, Sums::Pairs) => GroupKind::UnsignedBytePairs,
+        (Factors::Bf16, Sums::Pairs) => GroupKind::Bf16Pairs,
+        (Factors::Bf16, _) => GroupKind::Bf16,
         (Factors::F16, _) => GroupKind::F16,
     };
     b.group_multiply_add(kind, x, y, sum)
@@ -42,7 +43,7 @@ pub(crate) fn load_group(
     bytes: u32,
 ) -> ValueId {
     const WORD: u32 = 4;
-    if !grouping.is_paired {
+    if grouping.sums != Sums::Pairs {
         return load_bytes(b, pointer, bytes);
     }
     if i64::from(bytes) == grouping.bytes() {
@@ -89,7 +90,7 @@ pub(crate) fn multiply_rows(
 ) {
     let paired = match *rows {
         [row, next] => Some(b.shuffle(row, next, vec![0, 1, 2, 3])),
-        [row] if grouping.is_paired => Some(b.shuffle(row, row, vec![0, 1, 0, 1])),
+        [row] if grouping.sums == Sums::Pairs => Some(b.shuffle(row, row, vec![0, 1, 0, 1])),
         _ => None,
     };
     for (k, (part, columns)) in parts.iter().zip(columns).enumerate() {
@@ -101,6 +102,34 @@ pub(crate) fn multiply_rows(
     }
 }
 
+/// Returns a row of sums of these columns that are zero.
+pub(crate) fn zeros(
+    b: &mut FunctionBuilder,
+    grouping: Option<Grouping>,
+    scalar: ScalarType,
+    parts: &[Columns],
+) -> Vec<ValueId> {
+    let each = if grouping.is_some_and(|grouping| grouping.sums == Sums::Halves) { 2 } else { 1 };
+    parts.iter().map(|part| zero(b, Type::vector(scalar, each * part.lanes))).collect()
+}
+
+/// Returns the vector of sums that begins with a number for each column.
+pub(crate) fn initial(b: &mut FunctionBuilder, grouping: Grouping, columns: ValueId) -> ValueId {
+    if grouping.sums != Sums::Halves {
+        return columns;
+    }
+    let ty = b.ty(columns);
+    let zeros = b.integer(ty, 0);
+    b.shuffle(columns, zeros, (0..ty.lanes).flat_map(|lane| [lane, ty.lanes + lane]).collect())
+}
+
+/// Adds the two lanes of each column.
+fn add_halves(b: &mut FunctionBuilder, sum: ValueId) -> ValueId {
+    let lanes = b.ty(sum).lanes;
+    let [even, odd] = [0, 1].map(|first| b.shuffle(sum, sum, (first..lanes).step_by(2).collect()));
+    b.add(even, odd)
+}
+
 /// Returns the sums of a tile's rows, row by row. There are `per_row` vectors per row.
 pub(crate) fn rows_of(
     b: &mut FunctionBuilder,
@@ -109,8 +138,10 @@ pub(crate) fn rows_of(
     rows: u32,
     per_row: usize,
 ) -> Vec<ValueId> {
-    if !grouping.is_some_and(|grouping| grouping.is_paired) {
-        return sums;
+    match grouping.map_or(Sums::Lanes, |grouping| grouping.sums) {
+        Sums::Lanes => return sums,
+        Sums::Halves => return sums.into_iter().map(|sum| add_halves(b, sum)).collect(),
+        Sums::Pairs => {}
     }
     let mut all = Vec::new();
     for pair in sums.chunks(2 * per_row) {

@@ -371,6 +371,8 @@ impl<'m> Dot<'m> {
 
     /// Chooses loops, tile, and packing.
     fn loops(&self, target: &Target) -> DotLoops {
+        let groups = self.grouping.map(|_| target.for_groups());
+        let target = groups.as_ref().unwrap_or(target);
         let Self { rhs_is_constant, keeps_sums, .. } = *self;
         let DotShape { m, n, k, .. } = self.shape;
         let (lhs_fits, rhs_fits) = (self.lhs_fits(), self.rhs_fits());
@@ -393,8 +395,8 @@ impl<'m> Dot<'m> {
         let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
         let has_lanes = self.accumulator.is_floating_point() || self.grouping.is_some();
         let has_lanes = has_lanes && self.weights.is_none();
-        let is_paired = self.grouping.is_some_and(|grouping| grouping.is_paired);
-        let lhs_by_lane = along_row && m > 1 && has_lanes && !is_paired && tile::takes_lanes(target);
+        let has_lanes = has_lanes && !self.grouping.is_some_and(Grouping::takes_whole_vectors);
+        let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
         if let Some(grouping) = self.grouping {

@@ -21,6 +21,9 @@ pub const GROUP_BYTES: i64 = 4;
 /// that differs in the upper bit only.
 const HALF: i32 = 128;
 
+/// Upper bound of the vectors of columns whose sums are in twice as many vectors.
+const MOST_HALVES: u32 = 4;
+
 /// The factors of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
@@ -47,11 +50,22 @@ pub struct Grouping {
     pub tail: u32,
     /// True if the target has no such instruction. Each product then takes more registers.
     pub is_widened: bool,
-    /// True if an instruction multiplies the groups of two rows by those of two columns. Groups are
-    /// then twice as long. A pair of rows has as many vectors of sums as two rows, but the first
-    /// one of each two vectors has the sums of two columns in both rows, and the second one those
-    /// of the next two columns.
-    pub is_paired: bool,
+    /// The places of the sums.
+    pub sums: Sums,
+}
+
+/// The places of a tile's sums in its vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// A lane for each column.
+    Lanes,
+    /// An instruction multiplies the groups of two rows by those of two columns. Groups are then
+    /// twice as long. A pair of rows has as many vectors of sums as two rows, but the first one of
+    /// each two vectors has the sums of two columns in both rows, and the second one those of the
+    /// next two columns.
+    Pairs,
+    /// Two neighboring lanes for each column, which add up to its sum.
+    Halves,
 }
 
 impl Grouping {
@@ -69,15 +83,17 @@ impl Grouping {
                 let products = target.byte_products?;
                 let is_flipped = !products.takes(lhs == S8);
                 let factors = Factors::Bytes { is_signed: (lhs == S8) != is_flipped, is_flipped };
-                (factors, products == ByteProducts::Widened)
+                (factors, matches!(products, ByteProducts::Widened | ByteProducts::Halves))
             }
-            (Bf16, Bf16, F32) if has_pairs(target) => (Factors::Bf16, !target.has_bf16_products),
-            (F16, F16, F32) if has_pairs(target) && target.has_f16_conversion => (Factors::F16, true),
+            (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
+                (Factors::Bf16, !target.has_bf16_products)
+            }
+            (F16, F16, F32) if widens_pairs(target) && target.has_f16_conversion => (Factors::F16, true),
             _ => return None,
         };
         let size = factors.summands();
-        let is_paired = rows > 1 && run > size && factors.are_paired(target);
-        let grouping = Self { factors, tail: 0, is_widened, is_paired };
+        let sums = factors.sums(rows > 1 && run > size, target);
+        let grouping = Self { factors, tail: 0, is_widened, sums };
         (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1)
             .then_some(Self { tail: (run % grouping.summands()) as u32, ..grouping })
     }
@@ -94,7 +110,12 @@ impl Grouping {
 
     /// Number of rows, and of columns, that are multiplied at once.
     pub fn rows(self) -> i64 {
-        if self.is_paired { 2 } else { 1 }
+        if self.sums == Sums::Pairs { 2 } else { 1 }
+    }
+
+    /// True if all vectors of columns are whole, with padding.
+    pub fn takes_whole_vectors(self) -> bool {
+        self.sums != Sums::Lanes
     }
 
     /// Bytes of the last group of a run, if it is not whole; otherwise 0.
@@ -110,12 +131,20 @@ impl Grouping {
     /// Rows of a panel's header, given the number of sums of each column. Instructions that
     /// multiply pairs take left bytes of both kinds.
     pub(crate) fn header(self, sums: i64) -> i64 {
-        if matches!(self.factors, Factors::Bytes { .. }) && !self.is_paired { sums } else { 0 }
+        if matches!(self.factors, Factors::Bytes { .. }) && self.sums != Sums::Pairs { sums } else { 0 }
     }
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.
     pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
+        let tile = if self.sums == Sums::Halves {
+            Tile { vectors: tile.vectors.min(MOST_HALVES), ..tile }
+        } else {
+            tile
+        };
         let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
+        if self.sums == Sums::Halves {
+            return Tile { k_split: tile::k_split(limited.rows, 2 * limited.vectors), ..limited };
+        }
         // Half a pair takes the time of a pair.
         let even = limited.rows.next_multiple_of(self.rows() as u32);
         let rows = if self.row_step(m, even) > 1 { even } else { limited.rows };
@@ -131,8 +160,18 @@ impl Grouping {
     /// Upper bound of the rows of a tile if products take more registers than multiply-adds: if the
     /// target widens factors, or if it multiplies pairs.
     pub(crate) fn most_rows(self, vectors: u32, target: &Target) -> Option<u32> {
-        if self.is_paired {
-            return Some(most_paired(vectors, target).min(8));
+        let spare = |others: u32| target.vector_registers.saturating_sub(others);
+        match self.sums {
+            // Besides the sums, a register for each pair of rows, and some for columns, which are
+            // loaded early.
+            Sums::Pairs => return Some(2 * (spare(8) / (2 * vectors + 1)).clamp(1, 4)),
+            // The columns, in halves where a register of 64 bits is not half of another one, a row,
+            // and products.
+            Sums::Halves => {
+                let halves = if target.triple.architecture == Architecture::Aarch64 { 2 } else { 1 };
+                return Some((spare(5 + halves * vectors) / (2 * vectors)).clamp(1, 8));
+            }
+            Sums::Lanes => {}
         }
         // Each vector of columns takes two registers, and so does the left operand.
         // Two-operand instructions copy what they overwrite. Only those of x86 read an operand from
@@ -146,15 +185,12 @@ impl Grouping {
     /// Upper bound of the groups per iteration of a tile's loop. Widened factors, and pairs, leave
     /// no registers for a second group.
     pub(crate) fn most_unrolled(self, tile: Tile) -> i64 {
-        if self.is_widened || self.is_paired { i64::from(tile.k_split) } else { i64::MAX }
+        if self.is_widened || self.sums == Sums::Pairs { i64::from(tile.k_split) } else { i64::MAX }
     }
 
     /// Upper bound of the pixels of a convolution's tile, given that of other tiles. Flipping bytes
     /// takes registers, of which the operands from memory of AVX2 save one.
     pub(crate) fn most_pixels(self, vectors: u32, most: u32, target: &Target) -> u32 {
-        if self.is_paired {
-            return most_paired(vectors, target).min(most);
-        }
         let widened = self.most_rows(vectors, target).unwrap_or(most);
         let others = if target.vector_registers >= 32 { 3 } else { 2 };
         let flipped = target.vector_registers.saturating_sub(others + vectors) / vectors.max(1);
@@ -193,11 +229,11 @@ impl Grouping {
 
 impl std::fmt::Display for Grouping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match (self.factors, self.is_paired) {
-            (Factors::Bytes { .. }, false) => "four bytes at once",
-            (Factors::Bytes { .. }, true) => "eight bytes of two rows and columns at once",
-            (Factors::Bf16, false) => "two bf16 at once",
-            (Factors::Bf16, true) => "four bf16 of two rows and columns at once",
+        f.write_str(match (self.factors, self.sums) {
+            (Factors::Bytes { .. }, Sums::Lanes | Sums::Halves) => "four bytes at once",
+            (Factors::Bytes { .. }, Sums::Pairs) => "eight bytes of two rows and columns at once",
+            (Factors::Bf16, Sums::Pairs) => "four bf16 of two rows and columns at once",
+            (Factors::Bf16, _) => "two bf16 at once",
             (Factors::F16, _) => "two f16 at once",
         })
     }
@@ -212,27 +248,21 @@ impl Factors {
         }
     }
 
-    /// True if the target multiplies pairs of rows by pairs of columns.
-    fn are_paired(self, target: &Target) -> bool {
-        let is_aarch64 = target.triple.architecture == Architecture::Aarch64;
-        is_aarch64
-            && match self {
-                Self::Bytes { .. } => target.byte_products == Some(ByteProducts::Either),
-                Self::Bf16 => target.has_bf16_products,
-                Self::F16 => false,
-            }
+    /// The places of sums. `may_pair` is true if there are several rows of long groups.
+    fn sums(self, may_pair: bool, target: &Target) -> Sums {
+        let may_pair = may_pair && target.triple.architecture == Architecture::Aarch64;
+        match (self, target.byte_products) {
+            (Self::Bytes { .. }, Some(ByteProducts::Halves)) => Sums::Halves,
+            (Self::Bytes { .. }, Some(ByteProducts::Either)) if may_pair => Sums::Pairs,
+            (Self::Bf16, _) if may_pair && target.has_bf16_products => Sums::Pairs,
+            _ => Sums::Lanes,
+        }
     }
-}
-
-/// Upper bound of the rows whose sums fit the registers beside one for each pair of rows and some
-/// for columns, which are loaded early.
-fn most_paired(vectors: u32, target: &Target) -> u32 {
-    2 * (target.vector_registers.saturating_sub(8) / (2 * vectors + 1)).max(1)
 }
 
 /// True if narrow floats are multiplied in groups even if the code widens them. Long vectors of
 /// aarch64, and other architectures, convert them to `f32` in advance.
-fn has_pairs(target: &Target) -> bool {
+fn widens_pairs(target: &Target) -> bool {
     match target.triple.architecture {
         Architecture::X86_64 => true,
         Architecture::Aarch64 => target.vector_bytes == 16,
@@ -270,7 +300,7 @@ mod tests {
         let of = |lhs, target| Grouping::of([lhs, S8, S32], 10, [8, 16], target);
         let grouping = |is_signed, is_flipped| {
             let factors = Factors::Bytes { is_signed, is_flipped };
-            Some(Grouping { factors, tail: 2, is_widened: false, is_paired: false })
+            Some(Grouping { factors, tail: 2, is_widened: false, sums: Sums::Lanes })
         };
         assert_eq!(of(S8, &vnni), grouping(false, true));
         assert_eq!(of(U8, &vnni), grouping(false, false));
@@ -279,7 +309,11 @@ mod tests {
         assert_eq!(of(U8, &avx2), widened(grouping(false, false)));
         assert_eq!(of(S8, &arm), grouping(true, false));
         assert_eq!(of(U8, &arm), grouping(true, true));
-        assert_eq!(of(S8, &plain), None);
+        let halves = |grouping: Option<Grouping>| {
+            grouping.map(|g| Grouping { is_widened: true, sums: Sums::Halves, ..g })
+        };
+        assert_eq!(of(S8, &plain), halves(grouping(true, false)));
+        assert_eq!(of(U8, &plain), halves(grouping(true, true)));
         assert_eq!(Grouping::of([S8, U8, S32], 10, [8, 16], &vnni), None);
         assert_eq!(Grouping::of([S8, S8, S32], 10, [8, 1], &vnni), None);
     }
@@ -326,7 +360,7 @@ mod tests {
             assert!(grouping.is_some_and(|g| !g.is_flipped()));
         }
         let signed = Target::new("aarch64-linux-gnu", "neoverse-n1", "").expect("a valid triple");
-        assert!(Grouping::of([S8, S8, S32], 13, [8, 16], &signed).is_some_and(|g| !g.is_paired));
+        assert!(Grouping::of([S8, S8, S32], 13, [8, 16], &signed).is_some_and(|g| g.sums == Sums::Lanes));
     }
 
     #[test]
@@ -358,7 +392,7 @@ mod tests {
         };
         let mut packed = vec![0; layout.panel_bytes() as usize];
         let factors = Factors::Bytes { is_signed: true, is_flipped: false };
-        let grouping = Grouping { factors, tail: 0, is_widened: false, is_paired: false };
+        let grouping = Grouping { factors, tail: 0, is_widened: false, sums: Sums::Lanes };
         let source: Vec<u8> = (0..8).chain((0..8).map(|x: u8| x.wrapping_neg())).collect();
         grouping.fill(&mut packed, layout, &source, |row, column, k| Some(8 * column + 4 * row + k));
         let sums: Vec<i32> =
@@ -380,7 +414,7 @@ mod tests {
             scale_bytes: 0,
         };
         let factors = Factors::Bytes { is_signed: true, is_flipped: false };
-        let grouping = Grouping { factors, tail: 7, is_widened: false, is_paired: true };
+        let grouping = Grouping { factors, tail: 7, is_widened: false, sums: Sums::Pairs };
         assert_eq!(grouping.header(1), 0);
         let mut packed = vec![0; layout.panel_bytes() as usize];
         let source: Vec<u8> = (1..=14).collect();
@@ -400,7 +434,7 @@ mod tests {
             scale_bytes: 0,
         };
         let mut packed = vec![0; layout.panel_bytes() as usize];
-        let grouping = Grouping { factors: Factors::Bf16, tail: 1, is_widened: false, is_paired: false };
+        let grouping = Grouping { factors: Factors::Bf16, tail: 1, is_widened: false, sums: Sums::Lanes };
         let source = [1, 2, 3, 4];
         grouping.fill(&mut packed, layout, &source, |_, column, k| (k == 0).then_some(column));
         assert_eq!(packed, [1, 2, 0, 0, 3, 4, 0, 0]);

@@ -87,10 +87,11 @@ impl Nest<'_> {
     }
 
     fn reading(&self) -> Reading {
-        let is_paired = self.dense.grouping.is_some_and(|grouping| grouping.is_paired);
         let is_wide = i64::from(self.dense.tile.lanes) * self.scalar.byte_size() as i64 >= 32;
         match self.dense.kernel_packing {
-            Packing::Constant if is_paired => Reading::Whole,
+            Packing::Constant if self.dense.grouping.is_some_and(Grouping::takes_whole_vectors) => {
+                Reading::Whole
+            }
             Packing::Constant | Packing::Scratch => Reading::Padded,
             Packing::None if is_wide && self.kernel_type == self.plan.accumulator => Reading::Masked,
             Packing::None => Reading::Narrowing,
@@ -127,18 +128,17 @@ impl Nest<'_> {
             ahead: ahead.map_or(0, |a| a.1),
             first: first.clone(),
         };
-        let zeros = |b: &mut FunctionBuilder| -> Vec<ValueId> {
-            parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))).collect()
-        };
         let sums: Vec<ValueId> = match self.dense.grouping.filter(|grouping| grouping.is_flipped()) {
             Some(grouping) => {
                 let taps = cx.offset(reduction.place.header, pixels.tap, reduction.place.row);
-                let zeros = zeros(cx);
-                reduction.corrections(cx, grouping, 0, taps, &zeros)?.repeat(pixels.count as usize)
+                let zeros = grouping::zeros(cx, None, self.scalar, parts);
+                let row = reduction.corrections(cx, grouping, 0, taps, &zeros)?;
+                let row = row.into_iter().map(|sum| grouping::initial(cx, grouping, sum));
+                row.collect::<Vec<ValueId>>().repeat(pixels.count as usize)
             }
             None => {
                 let rows = grouping::padded_rows(self.dense.grouping, pixels.count);
-                (0..rows).flat_map(|_| zeros(cx)).collect()
+                grouping::zeros(cx, self.dense.grouping, self.scalar, parts).repeat(rows as usize)
             }
         };
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
@@ -573,7 +573,7 @@ impl Reduction<'_> {
         let ty = Type::vector(factor, part.lanes);
         let own = part.lanes * nest.scalar.byte_size() as u32;
         let alignment = self.place.alignment.min(own);
-        if let Some(grouping) = nest.dense.grouping.filter(|grouping| grouping.is_paired) {
+        if let Some(grouping) = nest.dense.grouping.filter(|grouping| grouping.takes_whole_vectors()) {
             return Ok(grouping::load_columns(b, grouping, pointer, part.lanes, alignment));
         }
         if is_packed {

@@ -6,7 +6,7 @@ use super::walk::{for_panels, for_rows, parts_end};
 use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
 use crate::contraction::grouping;
-use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
+use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type};
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use hlo::CACHE_LINE;
@@ -337,7 +337,8 @@ impl Inputs<'_> {
         let row: Vec<ValueId> = parts
             .map(|part| {
                 let sums = self.load(b, header, *part);
-                grouping::correction(b, grouping, sums[0])
+                let correction = grouping::correction(b, grouping, sums[0]);
+                grouping::initial(b, grouping, correction)
             })
             .collect();
         row.repeat(self.place.rows as usize)
@@ -361,13 +362,8 @@ impl Inputs<'_> {
     }
 
     fn zeros(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
-        let mut zeros = Vec::new();
-        for _ in 0..grouping::padded_rows(self.grouping, self.place.rows) {
-            for part in self.place.parts {
-                zeros.push(zero(b, Type::vector(self.scalar, part.lanes)));
-            }
-        }
-        zeros
+        let rows = grouping::padded_rows(self.grouping, self.place.rows) as usize;
+        grouping::zeros(b, self.grouping, self.scalar, self.place.parts).repeat(rows)
     }
 
     /// Returns the sums of the passes before.
@@ -442,9 +438,9 @@ impl Inputs<'_> {
         let parts = self.place.parts;
         let columns: Vec<Vec<ValueId>> = parts.iter().map(|part| self.load(b, rhs, *part)).collect();
         let lhs = b.offset(self.lhs, index, lhs_k);
-        let is_paired = self.grouping.is_some_and(|grouping| grouping.is_paired);
+        let is_whole = self.grouping.is_some_and(Grouping::takes_whole_vectors);
         let element = |b: &mut FunctionBuilder, row: usize| match rows.get(row) {
-            Some(&vector) if b.ty(vector).lanes > 1 && !is_paired => b.extract(vector, step as u32),
+            Some(&vector) if b.ty(vector).lanes > 1 && !is_whole => b.extract(vector, step as u32),
             Some(&element) => element,
             None => {
                 let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
@@ -476,7 +472,7 @@ impl Inputs<'_> {
         let pointer = b.offset_bytes(rhs, offset);
         let alignment = self.product.rhs_alignment;
         let is_packed = alignment > self.scalar.byte_size() as u32;
-        if let Some(grouping) = self.grouping.filter(|grouping| grouping.is_paired) {
+        if let Some(grouping) = self.grouping.filter(|grouping| grouping.takes_whole_vectors()) {
             return grouping::load_columns(b, grouping, pointer, part.lanes, alignment);
         }
         if part.valid == part.lanes || is_packed {

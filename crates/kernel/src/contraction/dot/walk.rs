@@ -5,7 +5,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
 use crate::index::Index;
 use nest::{FunctionBuilder, Predicate, ValueId};
-use plan::Packing;
+use plan::{Grouping, Packing};
 use support::Result;
 
 /// Emits a tile of rows, given the tile's number, its first row, and the number of rows.
@@ -80,7 +80,7 @@ pub(super) fn for_panels(
 fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
     let lanes = plan.tiled.tile.lanes;
     let reading = match plan.tiled.rhs_packing {
-        Packing::Constant if plan.dot.grouping.is_some_and(|grouping| grouping.is_paired) => Reading::Whole,
+        Packing::Constant if plan.dot.grouping.is_some_and(Grouping::takes_whole_vectors) => Reading::Whole,
         Packing::Constant | Packing::Scratch => Reading::Padded,
         Packing::None if lanes as usize * plan.dot.accumulator.byte_size() >= 32 => Reading::Masked,
         Packing::None => Reading::Narrowing,

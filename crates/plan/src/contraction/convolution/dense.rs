@@ -203,6 +203,8 @@ pub(super) fn vectors(
     grouping: Option<Grouping>,
     target: &Target,
 ) -> cost::Vectors {
+    let groups = grouping.map(|_| target.for_groups());
+    let target = groups.as_ref().unwrap_or(target);
     let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
     let element_bytes = grouping.map_or(size, |grouping| grouping.bytes() as usize);
     cost::Vectors { lanes, panel: tile::panel(dims.outputs, element_bytes) as u32, element_bytes, grouping }

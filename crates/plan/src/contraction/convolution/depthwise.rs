@@ -4,7 +4,7 @@ use super::bands::{self, Lines};
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling, three_dimensions};
 use crate::candidate::Candidate;
-use crate::contraction::grouping::{Factors, GROUP_BYTES, Grouping};
+use crate::contraction::grouping::{Factors, GROUP_BYTES, Grouping, Sums};
 use crate::contraction::panels::PanelLayout;
 use crate::tasks::Work;
 use shape::PrimitiveType;
@@ -84,6 +84,8 @@ pub(super) fn choose(
     if dims.inputs != 1 || dims.groups == 1 || features == 0 {
         return None;
     }
+    let groups = grouping.map(|_| target.for_groups());
+    let target = groups.as_ref().unwrap_or(target);
     let mut lanes = target.lanes(accumulator.byte_size());
     while i64::from(lanes) > features {
         lanes /= 2;
@@ -136,7 +138,9 @@ pub(super) fn grouping(
     target: &Target,
 ) -> Option<Grouping> {
     let grouping = Grouping::of(types, column(dims), [1, dims.groups], target);
-    grouping.filter(|grouping| matches!(grouping.factors, Factors::Bytes { .. }))
+    // Without an instruction that adds all products to one lane, single taps are as fast.
+    grouping
+        .filter(|grouping| matches!(grouping.factors, Factors::Bytes { .. }) && grouping.sums == Sums::Lanes)
 }
 
 /// Taps of a column of the window.
