@@ -17,8 +17,8 @@ use support::Result;
 /// `convert(clamp(least, rounded(rounded(x * factor >> 31) >> shift) + zero, most)) =>
 /// convert(clamp(least, bits(convert(x) * scale + offset + 1.5 * 2^23) - bits(1.5 * 2^23) + zero,
 /// most))` for `s32` sums x and results of bytes. The addition rounds to an integer, which is in
-/// the lowest bits. An offset with the sign of x rounds halves away from zero. The product of 64 bits
-/// takes two instructions for each half of a vector and the roundings several more.
+/// the lowest bits. An offset with the sign of x rounds halves away from zero. The product of 64
+/// bits takes two instructions for each half of a vector and the roundings several more.
 ///
 /// Both sides never decrease, so at most 255 inputs for each channel, at which the byte changes,
 /// determine them. The pass computes these inputs and searches a scale and an offset for which the
