@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-tflite test-tfjs test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -223,13 +223,14 @@ test-gpu-sessions: build ## run sessions on an OpenCL device for processors: pla
 test-sessions: ## run the fourteen training steps in sessions: node by node, clustered, as one cluster, with changing batches (EXPERIMENTS="fc ...")
 	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture
 
-.PHONY: test-tflite
-test-tflite: build ## compare the .tflite models of packages (mediapipe, basic-pitch) with LiteRT
-	scripts/test_tflite.sh
+ZOO_SAMPLE = ^(mediapipe|pymicro|@vladmandic)|keras/(MobileNetV2|ConvNeXtTiny|RegNetY002|NASNetMobile)$$
 
-.PHONY: test-tfjs
-test-tfjs: build ## compare the models of an npm package with TensorFlow.js
-	scripts/test_tfjs.sh
+.PHONY: test-zoo test-zoo-sample
+test-zoo: build ## compare the models of packages and of tf.keras.applications with what runs them elsewhere (JUDGE=litert|tfjs|keras ONLY=REGEX)
+	scripts/zoo/zoo.sh --out target/zoo/zoo.json $(if $(JUDGE),--judge $(JUDGE)) $(if $(ONLY),--only '$(ONLY)')
+
+test-zoo-sample: build
+	scripts/zoo/zoo.sh --only '$(ZOO_SAMPLE)'
 
 .PHONY: test-external
 test-external: tools ## run the HLO texts of XLA's unit tests and StableHLO's own tests (XLA=CLONE STABLEHLO=CHECKOUT)

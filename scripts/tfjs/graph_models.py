@@ -1,20 +1,13 @@
-#!/usr/bin/env python3
-"""Compares graph models of TensorFlow.js, compiled by tfcompile, with TensorFlow.js.
+"""Comparison of graph models of TensorFlow.js with TensorFlow.js, on random inputs.
 
-    models.py [--tool TFCOMPILE] [--tolerance T] MODULES MODEL.json...
-
-MODULES is a directory with the package @tensorflow/tfjs in node_modules. Runs each model with both on
-random inputs (seed 0), with a batch of 1. Prints a line for each: the largest difference of a result,
-relative to its largest element. The exit status is 1 if a difference exceeds the tolerance, or if a model
-fails that TensorFlow.js can run.
+Inputs have seed 0: normal numbers for floats, 0 to 255 for integers. Differences are relative to the
+largest element of a result.
 """
 
-import argparse
 import json
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -77,7 +70,7 @@ def reference(modules, path, feeds, inputs, fetches, fixed, folder):
     for k, fetch in enumerate(fetches):
         job["outputs"].append({"tensor": fetch["node"], "file": str(folder / f"out{k}")})
     (folder / "job.json").write_text(json.dumps(job))
-    command = ["node", RUNNER, path.absolute(), folder / "job.json"]
+    command = ["node", RUNNER, pathlib.Path(path).absolute(), folder / "job.json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=modules)
     results = []
     for k, described in enumerate(json.loads(printed.stdout.splitlines()[-1])):
@@ -96,45 +89,15 @@ def difference(actual, wanted):
     return float(distance / max(np.abs(wanted.astype(np.float64)).max(), 1e-30))
 
 
-def compare(options, path, flags):
-    """Compares one model. Returns a text, and whether the results agree."""
-    try:
-        feeds, fetches = interface(options.tool, path, flags)
-        generator = np.random.default_rng(0)
-        inputs = {feed["name"]: random_input(generator, feed["shape"]) for feed in feeds}
-        with tempfile.TemporaryDirectory() as folder:
-            actual = run(options.tool, path, flags, inputs, pathlib.Path(folder))
-            fixed = constants(flags)
-            wanted = reference(options.modules, path, feeds, inputs, fetches, fixed, pathlib.Path(folder))
-        pairs = zip(fetches, wanted, strict=True)
-        values = [difference(actual[fetch["name"]], want) for fetch, want in pairs]
-    except subprocess.CalledProcessError as error:
-        lines = error.stderr.strip().splitlines()
-        reasons = [line for line in lines if "rror" in line or "invalid" in line or "unsupported" in line]
-        return f"FAILED: {(reasons or lines)[0]}", False
-    except ValueError as error:
-        return f"FAILED: {error}", False
-    agrees = all(value <= options.tolerance for value in values)
+def compare(tool, modules, path, flags, tolerance):
+    """Compares a model. Returns a text, and whether the results agree."""
+    feeds, fetches = interface(tool, path, flags)
+    generator = np.random.default_rng(0)
+    inputs = {feed["name"]: random_input(generator, feed["shape"]) for feed in feeds}
+    with tempfile.TemporaryDirectory() as folder:
+        actual = run(tool, path, flags, inputs, pathlib.Path(folder))
+        fixed = constants(flags)
+        wanted = reference(modules, path, feeds, inputs, fetches, fixed, pathlib.Path(folder))
+    values = [difference(actual[fetch["name"]], want) for fetch, want in zip(fetches, wanted, strict=True)]
+    agrees = all(value <= tolerance for value in values)
     return ", ".join(f"{value:.1e}" for value in values) + ("" if agrees else " TOO LARGE"), agrees
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--tool", type=pathlib.Path, default="target/release/tfcompile")
-    parser.add_argument("--tolerance", type=float, default=5e-4)
-    parser.add_argument("modules", type=pathlib.Path)
-    parser.add_argument("models", nargs="+", help="files, each with flags for tfcompile after a space")
-    options = parser.parse_args()
-    options.tool = options.tool.absolute()
-    failures = 0
-    for model in options.models:
-        path, *flags = model.split()
-        text, agrees = compare(options, pathlib.Path(path), ["--dim", "batch=1", *flags])
-        print(f"{pathlib.Path(path).stem}: {text}", flush=True)
-        failures += not agrees
-    print(f"{len(options.models) - failures} of {len(options.models)} models agree")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,23 +1,16 @@
-#!/usr/bin/env python3
-"""Compares .tflite models, compiled by tfcompile, with LiteRT's reference kernels.
+"""Comparison of .tflite models with LiteRT's reference kernels, on random inputs.
 
-    models.py [--tool TFCOMPILE] [--tolerance T] FILE.tflite...
-
-Runs each model with both on random inputs (seed 0: normal numbers for floats, all values of a type
-for integers). Prints a line for each: the largest difference of a result, relative to its largest
-element, or in steps for integers. The exit status is 1 if a difference of floats exceeds the
-tolerance or one of integers a step, or if a model fails. (On mediapipe's models, LiteRT's own kernels
+Inputs have seed 0: normal numbers for floats, all values of a type for integers. Differences are relative
+to the largest element of a result, or in steps for integers. (On mediapipe's models, LiteRT's own kernels
 differ from each other by up to 3e-4.) Models that LiteRT itself cannot run, since they have custom
-operators, run with MediaPipe's kernels on an image if mediapipe 0.10.14 is installed. Otherwise they
-are only compiled, and the line says so.
+operators, run with MediaPipe's kernels on an image if mediapipe 0.10.14 is installed. Otherwise they are
+only checked, and the text says so.
 """
 
-import argparse
 import importlib.util
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -97,48 +90,22 @@ def difference(actual, wanted):
     return float(distance), True
 
 
-def agrees(options, path, inputs, wanted):
-    """Runs a model with tfcompile and prints how much its results differ. True if they do not by much."""
+def compare(tool, path, tolerance):
+    """Compares a model. Returns a text, and whether the results agree."""
+    note = ""
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            results = run(options.tool, path, inputs, pathlib.Path(folder))
-        pairs = [difference(actual, want) for actual, want in zip(results, wanted, strict=True)]
-    except (subprocess.CalledProcessError, ValueError) as error:
-        text = error.stderr.strip().split("\n")[0] if hasattr(error, "stderr") else str(error)
-        print(f"{path.name}: FAILED: {text}", flush=True)
-        return False
-    is_wrong = any(value > (1 if steps else options.tolerance) for value, steps in pairs)
+        inputs, wanted = reference(path)
+    except RuntimeError as error:
+        if "custom op" not in str(error):
+            raise
+        if not has_mediapipe():
+            subprocess.run([tool, "check", path], check=True, capture_output=True, text=True)
+            return f"LiteRT cannot run it ({str(error).splitlines()[0]}); compiles", True
+        inputs, wanted = reference_of_mediapipe(path)
+        note = " (MediaPipe)"
+    with tempfile.TemporaryDirectory() as folder:
+        results = run(tool, path, inputs, pathlib.Path(folder))
+    pairs = [difference(actual, want) for actual, want in zip(results, wanted, strict=True)]
+    is_wrong = any(value > (1 if steps else tolerance) for value, steps in pairs)
     texts = [f"{value:.0f} steps" if steps else f"{value:.1e}" for value, steps in pairs]
-    print(f"{path.name}: {', '.join(texts)}{' TOO LARGE' if is_wrong else ''}", flush=True)
-    return not is_wrong
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--tool", default="target/release/tfcompile")
-    parser.add_argument("--tolerance", type=float, default=5e-4)
-    parser.add_argument("models", nargs="+", type=pathlib.Path)
-    options = parser.parse_args()
-    failures = 0
-    for path in options.models:
-        try:
-            inputs, wanted = reference(path)
-        except RuntimeError as error:
-            if "custom op" not in str(error):
-                raise
-            if has_mediapipe():
-                inputs, wanted = reference_of_mediapipe(path)
-                failures += not agrees(options, path, inputs, wanted)
-                continue
-            built = subprocess.run([options.tool, "check", path], capture_output=True, text=True)
-            failures += built.returncode != 0
-            answer = "compiles" if built.returncode == 0 else built.stderr.strip().split("\n")[0]
-            print(f"{path.name}: LiteRT cannot run it ({str(error).splitlines()[0]}); {answer}", flush=True)
-            continue
-        failures += not agrees(options, path, inputs, wanted)
-    print(f"{len(options.models) - failures} of {len(options.models)} models agree")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return ", ".join(texts) + note + (" TOO LARGE" if is_wrong else ""), not is_wrong
