@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -131,6 +131,8 @@ conformance: tools ## run the recorded cases; fail on any unlisted failure, and 
 	$(CONFORMANCE) tests/conformance --evaluator
 	target/release/tflite-cases tests/tflite --known tests/tflite/known_failures.toml
 	target/release/tflite-cases tests/tflite --evaluator --known tests/tflite/known_failures.toml
+	target/release/onnx-cases tests/onnx
+	target/release/onnx-cases tests/onnx --evaluator
 	$(SHARED) conformance/cases $(CONFORMANCE) {} $(KNOWN)
 	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} $(KNOWN)
 	$(SHARED) conformance/cases $(CONFORMANCE) {} --evaluator $(KNOWN)
@@ -231,6 +233,10 @@ test-zoo: build ## compare the models of packages and of tf.keras.applications w
 
 test-zoo-sample: build
 	scripts/zoo/zoo.sh --only '$(ZOO_SAMPLE)'
+
+.PHONY: test-onnx
+test-onnx: tools ## run all tests of ONNX's package, and models of ONNX Runtime's ops
+	scripts/test_onnx.sh
 
 .PHONY: test-external
 test-external: tools ## run the HLO texts of XLA's unit tests and StableHLO's own tests (XLA=CLONE STABLEHLO=CHECKOUT)

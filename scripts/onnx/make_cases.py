@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Turns the tests of ONNX's package into cases for `onnx-cases`.
 
-    PYTHON scripts/onnx/make_cases.py [--contrib] FOLDER [OP...]
+    PYTHON scripts/onnx/make_cases.py [--contrib] [--sample NAME --known FILE] FOLDER [OP...]
 
 Writes FOLDER/OP.npz for each OP (an op in lower case) that the tests of `onnx.backend.test` are about, by default for
 all. PYTHON has onnx 1.23.2 (`scripts/venv.sh venv-onnx onnx==1.23.2 onnxruntime==1.32.0 numpy` makes such a one). The
-answers are those of the package. With --contrib, the cases are those of `contrib.py`, with ONNX Runtime's answers.
+answers are those of the package. With --contrib, the cases are those of `contrib.py`, with ONNX Runtime's answers. With
+--sample, FOLDER/NAME.npz has the smallest cases of each op that the list of known failures does not name.
 tests/onnx/README.md describes the format.
 """
 
@@ -169,6 +170,22 @@ def data_cases(cases):
                 add_case(cases, group.replace("-", "_"), own, model, inputs, outputs, 1e-3, 1e-6)
 
 
+def sample(cases, name, known, most):
+    """The smallest cases of each archive, as one archive."""
+    chosen = {}
+    for archive, members in cases.items():
+        sizes = {}
+        for member_name, content in members.items():
+            case = member_name.split("/")[0]
+            if f'"{archive}/{case}"' not in known:
+                sizes[case] = sizes.get(case, 0) + content.nbytes
+        for case in sorted(sizes, key=lambda case: (sizes[case], case))[:most]:
+            for member_name, content in members.items():
+                if member_name.startswith(f"{case}/"):
+                    chosen[f"{archive}_{member_name}"] = content
+    return {name: chosen}
+
+
 def write(cases, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for archive, members in sorted(cases.items()):
@@ -180,6 +197,9 @@ def write(cases, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--contrib", action="store_true")
+    parser.add_argument("--sample", metavar="NAME")
+    parser.add_argument("--known", type=pathlib.Path)
+    parser.add_argument("--most", type=int, default=2, help="cases of each op in a sample")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("op", nargs="*")
     arguments = parser.parse_args()
@@ -191,6 +211,9 @@ def main():
         data_cases(cases)
     if arguments.op:
         cases = {name: members for name, members in cases.items() if name in arguments.op}
+    if arguments.sample:
+        known = arguments.known.read_text() if arguments.known else ""
+        cases = sample(cases, arguments.sample, known, arguments.most)
     write(cases, arguments.folder)
     print(f"{sum(name.endswith('/meta.json') for members in cases.values() for name in members)} cases")
 

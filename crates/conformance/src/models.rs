@@ -144,6 +144,11 @@ pub fn import(name: &Path, bytes: Bytes) -> Result<()> {
 }
 
 impl ModelCase {
+    /// The model's file.
+    pub fn model(&self) -> &Bytes {
+        &self.model
+    }
+
     /// Type of the operands, as recorded.
     pub fn kind(&self) -> &str {
         self.meta["kind"].as_str().unwrap_or("")

@@ -30,7 +30,7 @@ use tf::proto::{
 const DEEPEST: usize = 64;
 
 /// Most nodes of a model whose calls are replaced by the bodies of functions.
-const MOST_NODES: usize = 1 << 20;
+const MOST_NODES: usize = 1 << 18;
 
 /// The oldest and the newest version of ONNX's ops that are supported.
 const VERSIONS: [i64; 2] = [6, 28];

@@ -30,6 +30,11 @@ pub fn is_model(bytes: &[u8]) -> bool {
     memory::has_fields_of_model(bytes)
 }
 
+/// Names of the ops of this compiler that models are read as.
+pub fn own_ops() -> impl Iterator<Item = String> {
+    ops::own_ops()
+}
+
 /// A model, and the names of its dimensions.
 #[derive(Clone, Debug, Default)]
 pub struct Read {

@@ -35,6 +35,11 @@ pub(crate) fn convert(op: &mut Op<'_, '_, '_>) -> Result<()> {
     Err(Error::unsupported(refusal(op.domain(), op.op_type())))
 }
 
+/// Names of the ops of this compiler.
+pub(crate) fn own_ops() -> impl Iterator<Item = String> {
+    own::names()
+}
+
 /// Reason why an op is refused.
 fn refusal(domain: &str, name: &str) -> String {
     let reason = match (domain, name) {

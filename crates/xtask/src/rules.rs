@@ -219,6 +219,8 @@ pub const SIZE_LIMITS: &[(&str, u64)] = &[
     ("tests/oracle/", 64 << 10),
     // An archive has all cases of an operator, each a model of about 1 kB.
     ("tests/tflite/", 512 << 10),
+    // An archive has the smallest cases of all operators.
+    ("tests/onnx/", 1 << 20),
     // The table of TensorFlow's op signatures, generated.
     ("crates/tf/", 512 << 10),
     ("Cargo.lock", 256 << 10),

@@ -194,6 +194,13 @@ const MS: &[Row] = &[
 /// Those of the domain `ai.onnx.preview.training`.
 const TRAINING: &[Row] = &[("Adagrad", &[Like(2)]), ("Adam", &[Like(2)]), ("Momentum", &[Like(2)])];
 
+/// Names of all these ops.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    let domains = ["", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft"];
+    let rows = domains.into_iter().filter_map(domain);
+    rows.flat_map(|(rows, prefix)| rows.iter().map(move |(name, _)| format!("{prefix}{name}")))
+}
+
 /// The rows of a domain, and the beginning of the names of its ops.
 fn domain(name: &str) -> Option<(&'static [Row], &'static str)> {
     Some(match name {

@@ -1,19 +1,24 @@
 //! Names of nodes, feeds, and fetches.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-/// Names in use.
+/// Names in use, with the number of the next one that begins with each.
 #[derive(Debug, Default)]
-pub struct Names(BTreeSet<String>);
+pub struct Names(BTreeMap<String, u64>);
 
 impl Names {
     /// Returns a name that is not in use: the wanted one, or that with a number.
     pub fn unique(&mut self, wanted: &str) -> String {
-        if self.0.insert(wanted.to_owned()) {
+        let Some(next) = self.0.get(wanted).copied() else {
+            self.0.insert(wanted.to_owned(), 1);
             return wanted.to_owned();
-        }
-        let numbered = (1..).map(|number| format!("{wanted}_{number}"));
-        numbered.into_iter().find(|name| self.0.insert(name.clone())).expect("one of infinitely many")
+        };
+        let mut numbered = (next..).map(|number| (number, format!("{wanted}_{number}")));
+        let free = numbered.find(|(_, name)| !self.0.contains_key(name));
+        let (number, name) = free.expect("one of infinitely many");
+        self.0.insert(wanted.to_owned(), number + 1);
+        self.0.insert(name.clone(), 1);
+        name
     }
 }
 

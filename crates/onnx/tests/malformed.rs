@@ -1,0 +1,235 @@
+//! Malformed and hostile models: each is refused with one error that names the reason.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use support::{Error, ErrorKind, Result};
+
+/// A message: fields of bytes and of numbers.
+#[derive(Clone, Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(mut self, mut value: u64) -> Self {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+        self
+    }
+
+    fn int(self, field: u64, value: i64) -> Self {
+        self.varint(field << 3).varint(value as u64)
+    }
+
+    fn bytes(self, field: u64, content: &[u8]) -> Self {
+        let mut message = self.varint(field << 3 | 2).varint(content.len() as u64);
+        message.0.extend_from_slice(content);
+        message
+    }
+
+    fn text(self, field: u64, content: &str) -> Self {
+        self.bytes(field, content.as_bytes())
+    }
+
+    fn message(self, field: u64, content: &Self) -> Self {
+        self.bytes(field, &content.0)
+    }
+}
+
+fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Message {
+    let message = inputs.iter().fold(Message::default(), |message, input| message.text(1, input));
+    outputs.iter().fold(message, |message, output| message.text(2, output)).text(4, op)
+}
+
+fn subgraph(name: &str, graph: &Message) -> Message {
+    Message::default().text(1, name).message(6, graph).int(20, 5)
+}
+
+/// A float array with these sizes.
+fn value(name: &str, sizes: &[i64]) -> Message {
+    let dims = sizes
+        .iter()
+        .fold(Message::default(), |shape, &size| shape.message(1, &Message::default().int(1, size)));
+    let tensor = Message::default().int(1, 1).message(2, &dims);
+    Message::default().text(1, name).message(2, &Message::default().message(1, &tensor))
+}
+
+fn graph(nodes: &[Message]) -> Message {
+    let message = nodes.iter().fold(Message::default(), |message, node| message.message(1, node));
+    message.text(2, "graph").message(11, &value("x", &[2])).message(12, &value("y", &[2]))
+}
+
+fn model(graph: &Message) -> Message {
+    let opset = Message::default().text(1, "").int(2, 17);
+    Message::default().int(1, 8).message(7, graph).message(8, &opset)
+}
+
+fn read(model: &Message) -> Result<onnx::Read> {
+    let mut external = |path: &str| Err(Error::invalid(format!("no file '{path}'")));
+    onnx::read(&Bytes::from(model.0.clone()), &BTreeMap::new(), &mut external)
+}
+
+/// Checks that a model is refused with an error that contains a text.
+#[track_caller]
+fn refused(model: &Message, text: &str) {
+    let error = read(model).expect_err("a model that must be refused");
+    assert_ne!(error.kind(), ErrorKind::Internal, "{error}");
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+/// A model that adds a constant.
+fn with_constant(tensor: &Message) -> Message {
+    model(&graph(&[node("Add", &["x", "c"], &["y"])]).message(5, &tensor.clone().text(8, "c")))
+}
+
+fn tensor(sizes: &[i64], data_type: i64, raw: &[u8]) -> Message {
+    let tensor = sizes.iter().fold(Message::default(), |tensor, &size| tensor.int(1, size));
+    tensor.int(2, data_type).bytes(9, raw)
+}
+
+#[test]
+fn a_whole_model_is_read() {
+    read(&model(&graph(&[node("Relu", &["x"], &["y"])]))).expect("a model");
+    read(&with_constant(&tensor(&[2], 1, &[0; 8]))).expect("a model");
+}
+
+#[test]
+fn the_format_is_recognized_by_its_fields() {
+    let whole = model(&graph(&[node("Relu", &["x"], &["y"])]));
+    assert!(onnx::is_model(&whole.0));
+    assert!(!onnx::is_model(&whole.0[..whole.0.len() - 3]), "cut off");
+    // A GraphDef begins with a node, and a SavedModel has no field 7.
+    assert!(!onnx::is_model(&Message::default().message(1, &Message::default().text(1, "x")).0));
+    assert!(!onnx::is_model(&Message::default().int(1, 1).message(2, &Message::default()).0));
+}
+
+#[test]
+fn nodes_that_are_not_in_order_or_form_a_cycle_are_refused() {
+    let cycle =
+        [node("Add", &["x", "b"], &["a"]), node("Relu", &["a"], &["b"]), node("Relu", &["b"], &["y"])];
+    refused(&model(&graph(&cycle)), "value 'b' does not exist");
+    refused(&model(&graph(&[node("Relu", &["y"], &["y"])])), "value 'y' does not exist");
+    refused(&model(&graph(&[node("Relu", &["x"], &["y"]), node("Relu", &["x"], &["y"])])), "computed twice");
+    refused(&model(&graph(&[])), "value 'y' does not exist");
+}
+
+#[test]
+fn constants_whose_data_does_not_fit_are_refused() {
+    refused(&with_constant(&tensor(&[2], 1, &[0; 7])), "7 bytes of data do not fit");
+    refused(&with_constant(&tensor(&[-2], 1, &[0; 8])), "not a valid shape");
+    refused(&with_constant(&tensor(&[i64::MAX, i64::MAX], 1, &[0; 8])), "not a valid shape");
+    refused(&with_constant(&tensor(&[1 << 40], 1, &[0; 8])), "do not fit");
+    refused(&with_constant(&tensor(&[2], 99, &[0; 8])), "type 99 does not exist");
+    refused(&with_constant(&tensor(&[2], 8, &[0; 8])), "strings are not supported");
+    refused(&with_constant(&tensor(&[2], 23, &[0; 1])), "float4e2m1");
+}
+
+#[test]
+fn negative_sizes_of_inputs_are_refused() {
+    let graph = Message::default()
+        .message(1, &node("Relu", &["x"], &["y"]))
+        .message(11, &value("x", &[-3]))
+        .message(12, &value("y", &[]));
+    refused(&model(&graph), "size -3 is negative");
+}
+
+#[test]
+fn external_data_stays_in_the_folder_of_the_model() {
+    let external = |location: &str, offset: &str, length: &str| {
+        let entry = |key: &str, value: &str| Message::default().text(1, key).text(2, value);
+        let tensor = Message::default().int(1, 2).int(2, 1).int(14, 1);
+        let tensor = tensor.message(13, &entry("location", location));
+        let tensor = tensor.message(13, &entry("offset", offset)).message(13, &entry("length", length));
+        with_constant(&tensor)
+    };
+    for path in ["../secret", "/etc/passwd", "a/../../b", "", "c:\\x", "a\\..\\b", "\\\\host\\x"] {
+        refused(&external(path, "0", "8"), "outside of the folder");
+    }
+    refused(&external("w.bin", "0", "8"), "no file 'w.bin'");
+    let mut file = |_: &str| Ok(Bytes::from_static(&[0; 16]));
+    let mut read = |model: &Message| onnx::read(&Bytes::from(model.0.clone()), &BTreeMap::new(), &mut file);
+    read(&external("w.bin", "8", "8")).expect("a model");
+    for (offset, length) in [("16", "8"), ("18446744073709551615", "8"), ("0", "18446744073709551615")] {
+        let error = read(&external("w.bin", offset, length)).expect_err("beyond the end");
+        assert!(error.to_string().contains("has 16 bytes"), "{error}");
+    }
+    let error = read(&external("w.bin", "x", "8")).expect_err("not a number");
+    assert!(error.to_string().contains("is not a number"), "{error}");
+    let error = read(&external("w.bin", "0", "4")).expect_err("too short");
+    assert!(error.to_string().contains("4 bytes of data do not fit"), "{error}");
+}
+
+#[test]
+fn deep_subgraphs_are_refused() {
+    let mut inner = node("Relu", &["x"], &["r"]);
+    let other = Message::default().text(2, "e").message(12, &value("x", &[]));
+    for _ in 0..40 {
+        let branch = Message::default().message(1, &inner).text(2, "branch").message(12, &value("r", &[]));
+        inner = node("If", &["c"], &["r"])
+            .message(5, &subgraph("then_branch", &branch))
+            .message(5, &subgraph("else_branch", &other));
+    }
+    let to_bool = Message::default().text(1, "to").int(3, 9).int(20, 2);
+    let condition = node("Cast", &["x"], &["c"]).message(5, &to_bool);
+    let whole = graph(&[condition, inner, node("Relu", &["r"], &["y"])]);
+    // The decoder limits the depth of messages.
+    refused(&model(&whole), "recursion limit");
+}
+
+/// A function of one value that calls others.
+fn function(name: &str, calls: &[&str]) -> Message {
+    let mut message = Message::default().text(1, name).text(4, "a").text(5, "z").text(10, "own");
+    let mut last = "a".to_owned();
+    for (k, call) in calls.iter().enumerate() {
+        let next = if k + 1 == calls.len() { "z".to_owned() } else { format!("v{k}") };
+        let domain = if call.starts_with('f') { "own" } else { "" };
+        message = message.message(7, &node(call, &[last.as_str()], &[next.as_str()]).text(7, domain));
+        last = next;
+    }
+    message
+}
+
+#[test]
+fn functions_that_call_themselves_or_grow_without_bound_are_refused() {
+    let main = graph(&[node("f0", &["x"], &["y"]).text(7, "own")]);
+    refused(&model(&main).message(25, &function("f0", &["f0"])), "a function calls itself");
+    let mut bomb = model(&main);
+    for k in 0..40 {
+        let next = format!("f{}", k + 1);
+        bomb = bomb.message(25, &function(&format!("f{k}"), &[next.as_str(), next.as_str()]));
+    }
+    bomb = bomb.message(25, &function("f40", &["Relu"]));
+    refused(&bomb, "nodes when calls of functions are replaced");
+    read(&model(&main).message(25, &function("f0", &["Relu", "Abs"]))).expect("a model");
+}
+
+#[test]
+fn files_that_would_take_too_much_memory_are_refused() {
+    // Nodes without contents: two bytes each.
+    let nodes = [1 << 3 | 2, 0].repeat(4_000_000);
+    refused(&model(&Message(nodes)), "MiB are supported");
+}
+
+#[test]
+fn models_without_parts_are_refused() {
+    let whole = model(&graph(&[node("Relu", &["x"], &["y"])]));
+    refused(&Message(whole.0[..whole.0.len() / 2].to_vec()), "not an ONNX model");
+    refused(&Message::default().int(1, 8), "no graph");
+    refused(&Message::default().int(1, 8).message(7, &graph(&[])), "opset_import");
+    let old = Message::default().text(1, "").int(2, 3);
+    refused(&Message::default().message(7, &graph(&[])).message(8, &old), "version 3 of ONNX's ops");
+    refused(&model(&graph(&[node("NoSuchOp", &["x"], &["y"])])), "the op is not supported");
+    let elsewhere = node("Relu", &["x"], &["y"]).text(7, "elsewhere");
+    refused(&model(&graph(&[elsewhere])), "domain 'elsewhere' is unknown");
+    refused(&model(&graph(&[node("Add", &["x"], &["y"])])), "input 1 is missing");
+    refused(&model(&graph(&[node("If", &["x"], &["y"])])), "must be a graph");
+    refused(&model(&graph(&[node("StringConcat", &["x", "x"], &["y"])])), "it works on strings");
+}
+
+#[test]
+fn every_op_has_a_signature() {
+    for name in onnx::own_ops() {
+        assert!(tf::op_signature(&name).is_some(), "{name}");
+    }
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs all node tests of ONNX's package, which its scripts generate once, and the models of ONNX
+# Runtime's ops with its answers, compiled and with the evaluator.
+#   scripts/test_onnx.sh
+set -eu
+
+cd "$(dirname "$0")/.."
+python=$(scripts/venv.sh venv-onnx onnx==1.23.2 onnxruntime==1.32.0 numpy)
+cases=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/onnx-cases
+mark=$(cat scripts/onnx/*.py | sha256sum)
+if [ "$(cat "$cases/.complete" 2>/dev/null)" != "$mark" ]; then
+  rm -rf "$cases"
+  "$python" scripts/onnx/make_cases.py "$cases"
+  "$python" scripts/onnx/make_cases.py --contrib "$cases"
+  echo "$mark" >"$cases/.complete"
+fi
+tool=${ONNX_CASES:-target/release/onnx-cases}
+"$tool" --known tests/onnx/known_failures.toml "$cases"
+"$tool" --known tests/onnx/known_failures.toml --evaluator "$cases"
