@@ -16,7 +16,8 @@ pub(crate) struct InferArgs {
     #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
     pub(crate) shape: Vec<String>,
     /// Size that the graph leaves open: batch=16 for the leading dimension of every feed, x.1=100
-    /// for dimension 1 of feed x. Can be repeated
+    /// for dimension 1 of feed x, or the name of a symbolic dimension of an ONNX model. Can be
+    /// repeated
     #[arg(long, value_name = "NAME=N", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
     /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that

@@ -87,10 +87,10 @@ impl ChoiceArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// Model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), a
-    /// GraphDef, binary or text, a TensorFlow Lite model (.tflite), or a graph model of
-    /// TensorFlow.js (model.json); or a program: StableHLO as text (.mlir), as a portable artifact
-    /// (.mlirbc), or from jax.export; HLO as text (.hlo), or as HloModuleProto, HloProto, or
-    /// HloSnapshot
+    /// GraphDef, binary or text, a TensorFlow Lite model (.tflite), a graph model of TensorFlow.js
+    /// (model.json), or an ONNX model (.onnx); or a program: StableHLO as text (.mlir), as a
+    /// portable artifact (.mlirbc), or from jax.export; HLO as text (.hlo), or as HloModuleProto,
+    /// HloProto, or HloSnapshot
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches, and variables: a tensorflow.tf2xla.Config file [default: inferred from the

@@ -48,6 +48,7 @@ pub(crate) const FAMILIES: &[&[Rule]] = &[
     recurrent::RULES,
     reductions::RULES,
     resize::RULES,
+    rotary::RULES,
     sampling::RULES,
     selection::RULES,
     shapes::RULES,

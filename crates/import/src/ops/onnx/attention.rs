@@ -1,22 +1,17 @@
 //! Attention.
 
 use crate::node::context::NodeContext;
-use crate::node::rule::{Rule, rule, rule_many};
+use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
 use crate::ops::nn::losses::softmax_of;
 use crate::ops::onnx::operands::{flag, float, optional, required};
-use crate::ops::onnx::rotary;
 use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
 
-pub(crate) const RULES: &[Rule] = &[
-    rule_many("OnnxAttention", attention),
-    rule_many("OnnxLinearAttention", linear_attention),
-    rule("OnnxMsRotaryEmbedding", rotary::ms_rotary_embedding),
-    rule("OnnxRotaryEmbedding", rotary::rotary_embedding),
-];
+pub(crate) const RULES: &[Rule] =
+    &[rule_many("OnnxAttention", attention), rule_many("OnnxLinearAttention", linear_attention)];
 
 /// Arrays (batch, heads, positions, features) and what is done with their products.
 pub(crate) struct Parts {

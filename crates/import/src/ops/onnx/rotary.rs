@@ -1,12 +1,16 @@
 //! Rotations of pairs of features by angles that follow from positions.
 
 use crate::node::context::NodeContext;
+use crate::node::rule::{Rule, rule};
 use crate::ops::onnx::attention::{joined_heads, split_heads};
 use crate::ops::onnx::operands::{flag, optional, required};
 use bounded::list;
 use hlo::InstructionId;
 use shape::PrimitiveType;
 use support::Result;
+
+pub(crate) const RULES: &[Rule] =
+    &[rule("OnnxMsRotaryEmbedding", ms_rotary_embedding), rule("OnnxRotaryEmbedding", rotary_embedding)];
 
 /// Rotates arrays (batch, heads, positions, features) by cosines and sines (batch or 1, positions,
 /// angles). Features beyond twice the angles stay.
@@ -84,14 +88,14 @@ fn cut(cx: &mut NodeContext<'_, '_>, table: InstructionId, angles: i64) -> Resul
 }
 
 /// Inputs: x, tables of cosines and sines, and positions.
-pub(crate) fn rotary_embedding(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+fn rotary_embedding(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, cos, sin) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let positions = optional(cx, 3)?;
     apply(cx, x, [cos, sin], positions)
 }
 
 /// Inputs: x, positions or the first one, and tables of cosines and sines.
-pub(crate) fn ms_rotary_embedding(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+fn ms_rotary_embedding(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, positions, cos, sin) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?, required(cx, 3)?);
     let sizes = cx.sizes(x);
     let positions = if cx.rank(positions) == 1 {

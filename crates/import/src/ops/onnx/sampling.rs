@@ -93,8 +93,8 @@ fn reflected(cx: &mut NodeContext<'_, '_>, x: InstructionId, low: f64, high: f64
     cx.add_scalar(place, low)
 }
 
-/// The samples of an image (batch, features, spatial) at taps along its spatial dimensions. Taps are
-/// arrays (batch, places). The result is (batch, places, features).
+/// The samples of an image (batch, features, spatial) at taps along its spatial dimensions. Taps
+/// are arrays (batch, places). The result is (batch, places, features).
 fn sampled(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -232,8 +232,8 @@ fn cubic(cx: &mut NodeContext<'_, '_>, x: InstructionId, is_near: bool) -> Resul
     Ok(sum)
 }
 
-/// Inputs: an image (batch, features, spatial), and places (batch, spatial.., components), the first
-/// component for the last dimension.
+/// Inputs: an image (batch, features, spatial), and places (batch, spatial.., components), the
+/// first component for the last dimension.
 fn grid_sample(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, grid) = (required(cx, 0)?, required(cx, 1)?);
     let (sizes, grid_sizes) = (cx.sizes(x), cx.sizes(grid));
