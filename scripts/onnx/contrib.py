@@ -254,6 +254,32 @@ def quantized_graphs(add):
     case.finish(add, pair(case, y, 0.1, 128), rtol=0, atol=0.1001)
 
 
+def data_dependent_sizes(add):
+    """Ops on arrays whose size follows from values: what detectors do with the boxes that remain."""
+    longs = lambda case, *values: case.constant(np.array(values, np.int64))
+    case = Case("sizes", "non_zero_gather_reduce")
+    x = case.feed(case.normal(3, 8))
+    mask = case.node("Greater", [x, case.constant(np.float32(0.3))])
+    rows = case.node("Transpose", [case.node("NonZero", [mask])], perm=[1, 0])
+    column = case.node("Squeeze", [case.node("Slice", [rows, longs(case, 1), longs(case, 2), longs(case, 1)]), longs(case, 1)])
+    table = case.constant(case.normal(8, 4))
+    taken = case.node("Gather", [table, column], axis=0)
+    product = case.node("MatMul", [taken, case.constant(case.normal(4, 5))])
+    outputs = [taken, product, case.node("ReduceSum", [taken, longs(case, 0)], keepdims=0)]
+    outputs += [case.node("ReduceMean", [product], axes=[0, 1]), case.node("Unsqueeze", [column, longs(case, 0)])]
+    outputs += [case.node("Reshape", [product, longs(case, -1, 1, 5)]), case.node("Shape", [taken])]
+    case.finish(add, outputs)
+    case = Case("sizes", "boxes")
+    corners = case.normal(1, 12, 2)
+    boxes = case.feed(np.concatenate([corners, corners + np.abs(case.normal(1, 12, 2))], 2))
+    scores = case.feed(np.abs(case.normal(1, 2, 12)))
+    limits = [case.constant(np.array([5], np.int64)), case.constant(np.array([0.3], np.float32)), case.constant(np.array([0.2], np.float32))]
+    chosen = case.node("NonMaxSuppression", [boxes, scores, *limits])
+    index = case.node("Gather", [chosen, case.constant(np.int64(2))], axis=1)
+    flat = case.node("Squeeze", [boxes, longs(case, 0)])
+    case.finish(add, [chosen, case.node("Gather", [flat, index], axis=0)])
+
+
 def attentions(add):
     for name, masked, causal, past in (("plain", 0, 0, 0), ("mask", 2, 0, 0), ("lengths", 1, 0, 0), ("causal", 0, 1, 0), ("past", 0, 1, 4)):
         case = Case("ms_attention", name)
@@ -348,5 +374,5 @@ def machine_learning(add):
 
 
 def add_cases(add):
-    for family in (gelus, normalizations, products, integers, quantized_graphs, attentions, machine_learning):
+    for family in (gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning):
         family(add)

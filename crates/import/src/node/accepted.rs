@@ -23,6 +23,8 @@ pub(crate) const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
+    OnnxExpand OnnxFlatten OnnxGather OnnxMatMul OnnxReduceMax OnnxReduceMean OnnxReduceMin \
+    OnnxReduceProd OnnxReduceSum OnnxReshape OnnxSlice OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
     XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
 /// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
