@@ -24,6 +24,13 @@ pub(crate) struct Epilogue<'a> {
     has_elementary_functions: bool,
 }
 
+/// Number of steps, such as the scaling of a quantized layer, whose constants take the registers that
+/// hold the sums of a tile.
+const MANY_STEPS: usize = 8;
+
+/// Number of summands up to which storing and loading the sums takes a notable part of the time.
+const FEW_SUMMANDS: i64 = 8;
+
 /// An instruction that moves elements, with the sizes of its operand.
 #[derive(Debug)]
 enum Move<'a> {
@@ -46,8 +53,9 @@ impl<'a> Epilogue<'a> {
         self.dependents.contains(&id)
     }
 
-    pub(crate) fn has_elementary_functions(&self) -> bool {
-        self.has_elementary_functions
+    /// True if it should not keep the sums of a tile, integers of `summands` products, in registers.
+    pub(crate) fn is_apart(&self, summands: i64) -> bool {
+        self.has_elementary_functions || self.dependents.len() >= MANY_STEPS && summands > FEW_SUMMANDS
     }
 
     /// Maps the position of a contraction's element to its position in what the kernel computes.

@@ -163,20 +163,23 @@ pub(crate) fn finish(
 }
 
 /// Passes the sums of a tile to `finish`, with the row and the number of the sum in its row. There
-/// are `per_row` sums per row. If the epilogue contains elementary functions, the rows are a loop:
-/// the registers that hold the sums are then free for these functions, and their code exists once
-/// for all rows.
+/// are `per_row` sums per row, of `summands` products or groups of them. If the epilogue is long, the
+/// rows are a loop: the registers that hold the sums are then free for its values, and its code exists once for
+/// all rows.
 pub(crate) fn finish_rows(
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
     sums: Vec<ValueId>,
     per_row: usize,
+    summands: i64,
     mut finish: impl FnMut(&mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
 ) -> Result<()> {
     let rows = sums.len() / per_row;
+    let are_floats = sums.first().is_some_and(|&sum| cx.ty(sum).scalar.is_float());
+    let summands = if are_floats { 0 } else { summands };
     let size = sums.iter().map(|&sum| bytes_of(cx.ty(sum))).max().unwrap_or(0) as i64;
     let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
-    if rows < 2 || !fits || !cx.epilogue_of(contraction)?.has_elementary_functions() {
+    if rows < 2 || !fits || !cx.epilogue_of(contraction)?.is_apart(summands) {
         return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
             finish(cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
         });

@@ -148,7 +148,8 @@ impl Nest<'_> {
         let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
         // Record the range of the pixel's number itself; it is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        tile::finish_rows(cx, self.plan.hero, sums, parts.len(), |cx, row, number, sum| {
+        let summands = self.dense.panels.rows;
+        tile::finish_rows(cx, self.plan.hero, sums, parts.len(), summands, |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
             parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));

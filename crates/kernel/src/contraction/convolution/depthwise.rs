@@ -10,7 +10,7 @@ use crate::contraction::tile::{self, multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Facts, Index, Position};
 use nest::{BinaryOp, FunctionBuilder, Predicate, Type, ValueId};
-use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan};
+use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan, GROUP_BYTES};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::Result;
@@ -136,7 +136,8 @@ impl Nest<'_> {
             self.taps(cx, 0, &pixels, input, kernel, &sums)?
         };
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        tile::finish_rows(cx, self.plan.hero, sums, vectors, |cx, pixel, vector, sum| {
+        let groups = self.plan.dims.taps() / GROUP_BYTES;
+        tile::finish_rows(cx, self.plan.hero, sums, vectors, groups, |cx, pixel, vector, sum| {
             let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
             let at =
                 at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));

@@ -148,7 +148,8 @@ fn tile(
     let per_row = place.parts.len();
     let sums = grouping::rows_of(cx, plan.dot.grouping, sums, place.rows, per_row);
     if pass.is_last {
-        return finish_rows(cx, plan.dot.hero, sums, per_row, |cx, row, number, sum| {
+        let summands = plan.dot.shape.k;
+        return finish_rows(cx, plan.dot.hero, sums, per_row, summands, |cx, row, number, sum| {
             let row = place.row.plus(row);
             hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });

@@ -50,7 +50,7 @@ pub(super) fn tile(
         sums = tile.block(cx, &Index::constant(whole), block, k % block, &sums)?;
     }
     let per_row = place.parts.len();
-    finish_rows(cx, plan.dot.hero, sums, per_row, |cx, row, number, sum| {
+    finish_rows(cx, plan.dot.hero, sums, per_row, plan.dot.shape.k, |cx, row, number, sum| {
         let row = place.row.plus(row);
         hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
     })
