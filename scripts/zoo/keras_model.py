@@ -21,7 +21,7 @@ options = {} if name.startswith("MobileNetV3") or "NASNet" in name else {"classi
 model = getattr(tf.keras.applications, name)(weights=None, **options)
 x = np.random.default_rng(0).uniform(0, 255, (1, *model.input_shape[1:])).astype(np.float32)
 
-# One step of training statistics, with a momentum of zero: each layer then has numbers of about one.
+# One step of training statistics, with a momentum of zero: all layers then have numbers near one.
 layers = [layer for layer in model.submodules if isinstance(layer, tf.keras.layers.BatchNormalization)]
 momenta = [layer.momentum for layer in layers]
 for layer in layers:

@@ -24,8 +24,8 @@ pub(crate) struct Epilogue<'a> {
     has_elementary_functions: bool,
 }
 
-/// Number of steps, such as the scaling of a quantized layer, whose constants take the registers that
-/// hold the sums of a tile.
+/// Number of steps, such as the scaling of a quantized layer, whose constants take the registers
+/// that hold the sums of a tile.
 const MANY_STEPS: usize = 8;
 
 /// Number of summands up to which storing and loading the sums takes a notable part of the time.
@@ -53,7 +53,8 @@ impl<'a> Epilogue<'a> {
         self.dependents.contains(&id)
     }
 
-    /// True if it should not keep the sums of a tile, integers of `summands` products, in registers.
+    /// True if it should not keep the sums of a tile, integers of `summands` products, in
+    /// registers.
     pub(crate) fn is_apart(&self, summands: i64) -> bool {
         self.has_elementary_functions || self.dependents.len() >= MANY_STEPS && summands > FEW_SUMMANDS
     }

@@ -163,9 +163,9 @@ pub(crate) fn finish(
 }
 
 /// Passes the sums of a tile to `finish`, with the row and the number of the sum in its row. There
-/// are `per_row` sums per row, of `summands` products or groups of them. If the epilogue is long, the
-/// rows are a loop: the registers that hold the sums are then free for its values, and its code exists once for
-/// all rows.
+/// are `per_row` sums per row, of `summands` products or groups of them. If the epilogue is long,
+/// the rows are a loop: the registers that hold the sums are then free for its values, and its code
+/// exists once for all rows.
 pub(crate) fn finish_rows(
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,

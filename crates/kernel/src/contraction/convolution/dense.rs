@@ -1,5 +1,4 @@
-//! Tiles of pixels times vectors of output features, accumulated in registers over taps and input
-//! features.
+//! Tiles of pixels times vectors of output features, accumulated over taps and input features.
 
 use super::streams::Streams;
 use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
@@ -146,7 +145,7 @@ impl Nest<'_> {
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(cx, 0, at, &sums)?;
         let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
-        // Record the range of the pixel's number itself; it is tighter than that of its terms.
+        // The range of the pixel's number is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let summands = self.dense.panels.rows;
         tile::finish_rows(cx, self.plan.hero, sums, parts.len(), summands, |cx, row, number, sum| {
