@@ -22,8 +22,8 @@ use support::Result;
 ///
 /// Both sides never decrease, so at most 255 inputs for each channel, at which the byte changes,
 /// determine them. The pass computes these inputs and searches a scale and an offset for which the
-/// bytes of these inputs and of those before them are the same. One input for each channel may be
-/// corrected. Without success for all channels, the arithmetic stays.
+/// bytes of these inputs and of those before them are the same. A few inputs for each channel may
+/// be corrected. Without success for all channels, the arithmetic stays.
 ///
 /// Exact for every input, where products and sums of `f32` are rounded separately.
 pub struct FloatRequantization;
