@@ -19,7 +19,8 @@ name, directory = sys.argv[1], pathlib.Path(sys.argv[2])
 tf.keras.utils.set_random_seed(0)
 options = {} if name.startswith("MobileNetV3") or "NASNet" in name else {"classifier_activation": None}
 model = getattr(tf.keras.applications, name)(weights=None, **options)
-x = np.random.default_rng(0).uniform(0, 255, (1, *model.input_shape[1:])).astype(np.float32)
+sizes = [size or 224 for size in model.input_shape[1:]]
+x = np.random.default_rng(0).uniform(0, 255, (1, *sizes)).astype(np.float32)
 
 # One step of training statistics, with a momentum of zero: all layers then have numbers near one.
 layers = [layer for layer in model.submodules if isinstance(layer, tf.keras.layers.BatchNormalization)]
