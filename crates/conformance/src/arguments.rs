@@ -2,8 +2,27 @@
 //! in order.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Runs a tool on the words of the command line, or prints its help. The exit status is 1 if `run`
+/// returns false, and 2 if it returns a message or there are no words.
+pub fn main(name: &str, help: &str, run: impl FnOnce(Vec<String>) -> Result<bool, String>) -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.is_empty() || words.iter().any(|word| word == "--help") {
+        print!("{help}");
+        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
+    }
+    match run(words) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("{name}: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
 
 /// A command line from which flags are removed one by one.
 pub struct Arguments {

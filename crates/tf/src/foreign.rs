@@ -4,7 +4,7 @@ mod body;
 mod names;
 
 pub use body::{
-    Attribute, Body, Outputs, Ref, flag, float, floats, function, functions, int, ints, shape_of, text,
-    text_bytes, ty, types,
+    Attribute, Body, Outputs, Ref, flag, float, floats, function, functions, int, ints, scalar_bytes,
+    shape_of, text, text_bytes, ty, types,
 };
 pub use names::{Names, identifier, of_node};

@@ -1,6 +1,6 @@
 //! Packs recorded cases and modules as device programs, for `gpu-check` on another machine.
 
-use conformance::arguments::Arguments;
+use conformance::arguments::{self, Arguments};
 use conformance::engine::{DeviceFiles, device_files_of};
 use conformance::pack::{Packed, pack};
 use conformance::select::{find, keep_only, sample};
@@ -25,19 +25,7 @@ Writes FOLDER/cases and FOLDER/models. Cases that the compiler rejects are liste
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.is_empty() || words.iter().any(|word| word == "--help") {
-        print!("{HELP}");
-        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
-    }
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("gpu-pack: {message}");
-            ExitCode::from(2)
-        }
-    }
+    arguments::main("gpu-pack", HELP, run)
 }
 
 fn run(words: Vec<String>) -> std::result::Result<bool, String> {

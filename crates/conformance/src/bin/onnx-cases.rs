@@ -1,6 +1,6 @@
 //! Runs ONNX models with recorded answers.
 
-use conformance::arguments::Arguments;
+use conformance::arguments::{self, Arguments};
 use conformance::{known_failures, models};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,19 +16,7 @@ case fails that --known does not list, or if one passes that it lists.
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.is_empty() || words.iter().any(|word| word == "--help") {
-        print!("{HELP}");
-        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
-    }
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("onnx-cases: {message}");
-            ExitCode::FAILURE
-        }
-    }
+    arguments::main("onnx-cases", HELP, run)
 }
 
 fn run(words: Vec<String>) -> Result<bool, String> {

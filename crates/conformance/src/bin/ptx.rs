@@ -1,6 +1,6 @@
 //! Compiles recorded cases for NVIDIA's GPUs and assembles all kernels, on machines without a GPU.
 
-use conformance::arguments::Arguments;
+use conformance::arguments::{self, Arguments};
 use conformance::assemble::{KernelReport, assemble};
 use conformance::case::read_case;
 use conformance::select::{find, keep_only, sample};
@@ -39,19 +39,7 @@ struct Totals {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.is_empty() || words.iter().any(|word| word == "--help") {
-        print!("{HELP}");
-        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
-    }
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("ptx: {message}");
-            ExitCode::from(2)
-        }
-    }
+    arguments::main("ptx", HELP, run)
 }
 
 fn run(words: Vec<String>) -> std::result::Result<bool, String> {

@@ -3,10 +3,9 @@
 use super::{Array, Converter, Frame, Value, domain};
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 use crate::tensor::Constant;
-use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::{Error, Result};
 use tf::DataType;
-use tf::foreign::{Attribute, Outputs, Ref, ty};
+use tf::foreign::{Attribute, Outputs, Ref, scalar_bytes, ty};
 
 /// The node that is being converted.
 pub(crate) struct Op<'c, 'a, 'e> {
@@ -247,16 +246,8 @@ impl<'c, 'a, 'e> Op<'c, 'a, 'e> {
 
     /// Adds a scalar of a type.
     pub(crate) fn scalar(&mut self, data_type: DataType, value: f64) -> Result<Array> {
-        let element = data_type.primitive_type().ok_or_else(|| Error::internal("not a number"))?;
-        let scalar = match element {
-            PrimitiveType::Pred => Scalar::Pred(value != 0.0),
-            t if t.is_signed_integer() => Scalar::Signed(value as i64),
-            t if t.is_unsigned_integer() => Scalar::Unsigned(value as u64),
-            t if t.is_complex() => Scalar::Complex(value, 0.0),
-            _ => Scalar::Float(value),
-        };
-        let literal = Literal::from_scalars(ArrayShape::new(element, &[]), [scalar]);
-        self.constant(Constant { data_type, sizes: Vec::new(), bytes: literal.bytes().clone() })
+        let bytes = scalar_bytes(data_type, value)?;
+        self.constant(Constant { data_type, sizes: Vec::new(), bytes })
     }
 
     /// Sets an output.

@@ -6,6 +6,7 @@ use crate::proto::attr_value::Value;
 use crate::proto::{AttrValue, Dim, ListValue, NameAttrList, NodeDef, TensorProto, TensorShapeProto};
 use crate::{node_types, op_signature};
 use bytes::Bytes;
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
@@ -273,6 +274,21 @@ pub fn functions(name: &'static str, functions: &[String]) -> Attribute {
         name,
         Value::List(Box::new(ListValue { func: functions.iter().map(of).collect(), ..ListValue::default() })),
     )
+}
+
+/// Returns the bytes of a scalar, the number of a type nearest to a value. Fails for types that are
+/// not numbers.
+pub fn scalar_bytes(data_type: DataType, value: f64) -> Result<Bytes> {
+    let element = data_type.primitive_type().ok_or_else(|| Error::internal("not a number"))?;
+    let scalar = match element {
+        PrimitiveType::Pred => Scalar::Pred(value != 0.0),
+        t if t.is_signed_integer() => Scalar::Signed(value as i64),
+        t if t.is_unsigned_integer() => Scalar::Unsigned(value as u64),
+        t if t.is_complex() => Scalar::Complex(value, 0.0),
+        _ => Scalar::Float(value),
+    };
+    let literal = Literal::from_scalars(ArrayShape::new(element, &[]), [scalar]);
+    Ok(literal.bytes().clone())
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use crate::names::of_node;
 use crate::schema::{Operator, Options, Quantization, Subgraph, Tensor};
 use crate::variables::{Variable, key_of_counter, key_of_tensor};
 use bytes::Bytes;
-use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use shape::{ArrayShape, Literal, Scalar};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 use tf::DataType;
-use tf::foreign::{Attribute, Body, Outputs, Ref, shape_of, ty};
+use tf::foreign::{Attribute, Body, Outputs, Ref, scalar_bytes, shape_of, ty};
 use tf::proto::attr_value::Value;
 
 /// Most bytes of an operator's variable.
@@ -202,16 +202,7 @@ impl<'a> Op<'_, 'a> {
 
     /// Adds a scalar of a type.
     pub(crate) fn scalar(&mut self, data_type: DataType, value: f64) -> Result<Ref> {
-        let element = data_type.primitive_type().ok_or_else(|| Error::internal("not a number"))?;
-        let scalar = match element {
-            PrimitiveType::Pred => Scalar::Pred(value != 0.0),
-            t if t.is_signed_integer() => Scalar::Signed(value as i64),
-            t if t.is_unsigned_integer() => Scalar::Unsigned(value as u64),
-            t if t.is_complex() => Scalar::Complex(value, 0.0),
-            _ => Scalar::Float(value),
-        };
-        let literal = Literal::from_scalars(ArrayShape::new(element, &[]), [scalar]);
-        self.constant(data_type, &[], literal.bytes().clone())
+        self.constant(data_type, &[], scalar_bytes(data_type, value)?)
     }
 
     /// Adds an array of integers.
