@@ -60,6 +60,7 @@ pub use candidate::{Candidate, MAX_CANDIDATES};
 pub use choices::Choices;
 pub use collapse::Loop;
 pub use contraction::attention::AttentionPlan;
+pub use contraction::block_float::BlockFloat;
 pub use contraction::chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use contraction::convolution::{
     ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, GradientPlan, GradientSize,

@@ -3,6 +3,7 @@
 //! Tiles of rows and vectors of columns are accumulated in registers over the summands. The
 //! epilogue receives each finished element (a vector of neighboring columns) before it is stored.
 
+mod block_float;
 mod complex;
 mod pack;
 pub(crate) mod part;
@@ -45,6 +46,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     let rhs = match plan.rhs_packing() {
         Packing::Constant => cx.first_packed()?,
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
+    };
+    let lhs = match plan.block_float {
+        Some(row) => block_float::pack(cx, plan, row, lhs)?,
+        None => lhs,
     };
     let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
     cx.for_tasks(|cx, task| {

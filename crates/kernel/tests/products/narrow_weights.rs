@@ -2,18 +2,29 @@
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use shape::{ArrayShape, Literal, PrimitiveType};
-use target::Target;
+use target::{Level, Target};
 
 /// The targets of other tests, and those x86 levels that this machine runs.
 fn machines() -> Vec<Target> {
     let mut machines = targets();
     let triple = codegen::host_triple();
-    let (host, features) = codegen::host_target();
-    let own = Target::new(&triple, &host, &features).expect("the host's triple");
+    let (cpu, features) = codegen::host_target();
+    let host = Target::new(&triple, &cpu, &features).expect("the host's triple");
     if triple.starts_with("x86_64") {
-        let levels = ["x86-64-v3", "x86-64-v4"].into_iter().zip([32, 64]);
-        let runs = levels.filter(|&(_, bytes)| own.has_fma && own.vector_bytes >= bytes);
-        machines.extend(runs.map(|(level, _)| Target::new(&triple, level, "").expect("a level")));
+        let runs = |level: &Level| {
+            let own = features.split(',');
+            let bytes = if *level >= Level::V4 { 64 } else { 32 };
+            level
+                .features()
+                .split(',')
+                .all(|feature| feature.is_empty() || own.clone().any(|own| own == feature))
+                && *level >= Level::V3
+                && host.vector_bytes >= bytes
+        };
+        let levels = Level::ALL.into_iter().filter(runs);
+        machines.extend(
+            levels.map(|level| Target::new(&triple, level.cpu(), level.features()).expect("a level")),
+        );
     }
     machines
 }
@@ -124,4 +135,53 @@ fn blocks_with_scales() {
         }
     }
     check(&Form { numbers: S4, scales: Some((F16, 16)), is_transposed: false }, [3, 33, 48]);
+}
+
+/// Elements of all magnitudes, each block with its own: the integers of a block must keep what
+/// matters of them. The tolerance is relative to the sum of the products' magnitudes.
+#[test]
+fn blocks_of_a_row_have_their_own_magnitude() {
+    const BLOCK: usize = 32;
+    let [m, n, k] = [1, 64, 512];
+    let mut numbers = Numbers::new(27);
+    for scale in [PrimitiveType::F16, PrimitiveType::F32] {
+        let form =
+            Form { numbers: PrimitiveType::S4, scales: Some((scale, BLOCK as i64)), is_transposed: false };
+        let text = kernel(&form, [m, n, k], &mut numbers);
+        let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        let loaded: Vec<(String, Loaded)> = machines()
+            .into_iter()
+            .map(|target| (target.cpu.clone(), Loaded::new(&module, &target).expect("it compiles")))
+            .collect();
+        let magnitudes = [1.0, 1e-3, 1e4, 3e-39, 1e-30, 0.0, 3e29, 1e-20f32];
+        for (number, magnitude) in magnitudes.into_iter().enumerate() {
+            let mut row: Vec<f32> = (0..k).map(|_| (numbers.unit() as f32 - 0.5) * magnitude).collect();
+            // Blocks are 0 or have another magnitude; others have one element that is much larger.
+            row[BLOCK..2 * BLOCK].fill(0.0);
+            row[2 * BLOCK..3 * BLOCK].iter_mut().for_each(|x| *x *= 1e-4);
+            row[4 * BLOCK] *= 1e3;
+            let magnitudes: Vec<f32> = row.iter().map(|x| x.abs()).collect();
+            let evaluate = |row: &[f32]| {
+                let arguments = [Literal::from_elements(&[m, k], row)];
+                evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}"))
+            };
+            let want = evaluate(&row);
+            let most = evaluate(&magnitudes).floats().expect("floats").into_iter().map(f64::abs);
+            let most = most.fold(0.0, f64::max) * 8.0;
+            for (cpu, loaded) in &loaded {
+                let have = loaded.run(&[Literal::from_elements(&[m, k], &row)], 1, None).expect("it runs");
+                let apart = difference(&have[0], &want, Tolerance::Absolute(1e-6 * most + 1e-44));
+                assert_eq!(apart, None, "for '{}', magnitude {number}", cpu);
+            }
+        }
+        for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut row = vec![1.0f32; k as usize];
+            row[300] = special;
+            for (cpu, loaded) in &loaded {
+                let have = loaded.run(&[Literal::from_elements(&[m, k], &row)], 1, None).expect("it runs");
+                let have = have[0].floats().expect("floats");
+                assert!(have.iter().all(|x| !x.is_finite()), "for '{}', {special}: {have:?}", cpu);
+            }
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub(crate) use candidates::{candidate, candidates};
 use order::TileOrder;
 
 use super::Planner;
+use super::block_float::BlockFloat;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
 use super::grouping::Grouping;
@@ -56,6 +57,8 @@ pub struct DotPlan {
     pub grouping: Option<Grouping>,
     /// Form of constant weights in few bits, which the kernel widens.
     pub weights: Option<Weights>,
+    /// The form in scratch of a single row that is multiplied by weights of four bits.
+    pub block_float: Option<BlockFloat>,
     /// Index of the fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// Index of the fusion's operand that is the right one.
@@ -171,9 +174,10 @@ impl DotPlan {
 
     /// Bytes of scratch for the left operand.
     pub fn lhs_scratch_bytes(&self) -> u64 {
-        match self.lhs_packing {
-            Packing::Scratch => self.bytes(self.most_rows(), self.shape.k),
-            _ => 0,
+        match (self.block_float, self.lhs_packing) {
+            (Some(row), _) => row.row_bytes(self.shape.k).next_multiple_of(64),
+            (None, Packing::Scratch) => self.bytes(self.most_rows(), self.shape.k),
+            (None, _) => 0,
         }
     }
 
@@ -225,6 +229,7 @@ struct Dot<'m> {
     rhs_type: PrimitiveType,
     grouping: Option<Grouping>,
     weights: Option<(Weights, WeightArrays<'m>)>,
+    block_float: Option<BlockFloat>,
     lhs_operand: usize,
     rhs_operand: usize,
     /// True if the right operand is a constant that nothing else reads.
@@ -266,7 +271,7 @@ pub(crate) fn plan(
     planner: Planner<'_>,
 ) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
-    let dot = Dot::of(fusion, id)?.in_groups(target);
+    let dot = Dot::of(fusion, id)?.in_groups(target).in_block_float(target);
     let (lhs_operand, rhs_operand, constant) = (dot.lhs_operand, dot.rhs_operand, dot.rhs_values);
     let weights = dot.weights.clone();
     let loops = dot.loops(target);
@@ -300,7 +305,7 @@ pub(crate) fn plan(
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
     // A dot with no summands packs nothing, but its kernel still needs an address to pack to.
     let is_packed = [plan.lhs_packing, plan.rhs_packing()].contains(&Packing::Scratch);
-    let bytes = if is_packed { bytes.max(1) } else { bytes };
+    let bytes = if is_packed || plan.block_float.is_some() { bytes.max(1) } else { bytes };
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
     // The epilogue reads its operands only at the element that it computes. The product reads all
     // of its operands until the end.
@@ -352,6 +357,7 @@ impl<'m> Dot<'m> {
             rhs_values,
             keeps_sums: keeps_sums && result.element_type == accumulator && weights.is_none(),
             weights,
+            block_float: None,
         })
     }
 
@@ -369,9 +375,19 @@ impl<'m> Dot<'m> {
         Self { grouping: Some(grouping), shape, keeps_sums: false, ..self }
     }
 
+    /// The same dot with a single row in block floating point, if that is worthwhile.
+    fn in_block_float(self, target: &Target) -> Self {
+        let is_row =
+            self.shape.batch == 1 && self.shape.m == 1 && self.lhs_fits() && self.dims.lhs_k_stride() == 1;
+        let form = self.weights.as_ref().filter(|_| is_row);
+        let block_float = form.and_then(|&(weights, _)| BlockFloat::of(weights, self.lhs_type, target));
+        Self { block_float, ..self }
+    }
+
     /// Chooses loops, tile, and packing.
     fn loops(&self, target: &Target) -> DotLoops {
-        let groups = self.grouping.map(|_| target.for_groups());
+        let multiplies_groups = self.grouping.is_some() || self.block_float.is_some();
+        let groups = multiplies_groups.then(|| target.for_groups());
         let target = groups.as_ref().unwrap_or(target);
         let Self { rhs_is_constant, keeps_sums, .. } = *self;
         let DotShape { m, n, k, .. } = self.shape;
@@ -435,7 +451,8 @@ impl<'m> Dot<'m> {
     fn with_loops(self, loops: DotLoops) -> DotPlan {
         let lhs_packing = if self.lhs_fits() { Packing::None } else { Packing::Scratch };
         let Self { hero, shape, dims, accumulator, lhs_type, rhs_type, lhs_operand, rhs_operand, .. } = self;
-        let (grouping, weights) = (self.grouping, self.weights.map(|(weights, _)| weights));
+        let (grouping, block_float) = (self.grouping, self.block_float);
+        let weights = self.weights.map(|(weights, _)| weights);
         DotPlan {
             hero,
             shape,
@@ -445,6 +462,7 @@ impl<'m> Dot<'m> {
             rhs_type,
             grouping,
             weights,
+            block_float,
             lhs_operand,
             rhs_operand,
             lhs_packing,

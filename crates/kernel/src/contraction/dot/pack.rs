@@ -80,7 +80,7 @@ pub(super) fn product(
 }
 
 /// Returns the scratch for packed operands: the worker's if it has any.
-fn scratch(cx: &mut KernelContext<'_>) -> Result<ValueId> {
+pub(super) fn scratch(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if cx.plan().worker_scratch_bytes > 0 {
         return Ok(cx.worker_scratch());
     }

@@ -41,6 +41,9 @@ impl std::fmt::Display for DotPlan {
                 write!(f, ", {k_block} summands per pass")?;
             }
         }
+        if self.block_float.is_some() {
+            write!(f, ", row in block floating point")?;
+        }
         for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing())] {
             match packing {
                 Packing::None => {}

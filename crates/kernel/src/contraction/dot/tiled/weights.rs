@@ -2,21 +2,26 @@
 //!
 //! A single row adds up the products with the unscaled numbers of a block, and multiplies the sums
 //! by the block's scales. Several rows multiply each widened number by its scale once for all rows.
+//! If the processor multiplies bytes, a single row is in block floating point, and numbers of four
+//! bits are not widened.
 
 use super::{Place, Tiles, add_sets, hand_over};
 use crate::context::KernelContext;
-use crate::contraction::dot::Product;
+use crate::contraction::dot::{Product, block_float};
 use crate::contraction::tile::{self, Columns, finish_rows};
 use crate::index::Index;
 use crate::narrow;
 use hlo::CACHE_LINE;
 use nest::{BinaryOp, FunctionBuilder, ScalarType, Type, ValueId};
-use plan::{NIBBLES, PanelLayout, Weights};
+use plan::{BlockFloat, NIBBLES, PanelLayout, Weights};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// Bytes from the line that a single row reads to the one that it requests.
 const PREFETCH_DISTANCE: i64 = 2048;
+
+/// Products of a block that are straight-line code.
+const MOST_SUMMANDS_IN_LINE: i64 = 64;
 
 /// The cache into which lines are requested.
 const FIRST_CACHE: u32 = 1;
@@ -37,8 +42,20 @@ pub(super) fn tile(
     let is_single = plan.dot.shape.m == 1;
     let has_few_registers = cx.target().vector_registers < 32;
     let sets = i64::from(plan.tiled.tile.k_split);
-    let tile =
-        WeightTile { weights, panels, product, place, lhs, rhs, within, is_single, sets, has_few_registers };
+    let row = plan.dot.block_float;
+    let tile = WeightTile {
+        weights,
+        row,
+        panels,
+        product,
+        place,
+        lhs,
+        rhs,
+        within,
+        is_single,
+        sets,
+        has_few_registers,
+    };
     let k = plan.dot.shape.k;
     let block = weights.blocks.map_or(plan.tiled.sum_block, |blocks| blocks.summands);
     let whole = k / block;
@@ -59,6 +76,7 @@ pub(super) fn tile(
 /// A tile and the addresses of its first summands.
 struct WeightTile<'p> {
     weights: Weights,
+    row: Option<BlockFloat>,
     panels: PanelLayout,
     product: &'p Product,
     place: Place<'p>,
@@ -91,13 +109,19 @@ impl WeightTile<'_> {
         totals: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let number = cx.scalar_value(number)?;
-        let lhs = cx.offset(self.lhs, number, block * self.product.lhs_k);
         let bytes = match self.weights.blocks {
             Some(_) => self.panels.block_bytes(),
             None => block / self.weights.summands_per_row() * self.panels.row_bytes(),
         };
         let rhs = cx.offset(self.rhs, number, bytes);
         let scales = self.scales(cx, rhs)?;
+        if let Some(row) = self.row {
+            let lhs = cx.offset(self.lhs, number, row.block_bytes());
+            let sums = self.block_of_digits(cx, row, [lhs, rhs], count)?;
+            let joined = totals.iter().zip(sums).zip(scales);
+            return Ok(joined.map(|((&total, sum), scale)| cx.multiply_add(sum, scale, total)).collect());
+        }
+        let lhs = cx.offset(self.lhs, number, block * self.product.lhs_k);
         // Scaled weights join the sums of the blocks before.
         let is_apart = self.is_single || self.weights.blocks.is_none();
         let factors = if is_apart { &[][..] } else { &scales[..] };
@@ -126,6 +150,42 @@ impl WeightTile<'_> {
                 None => cx.add(total, sum),
             });
         Ok(joined.collect())
+    }
+
+    /// Returns the sums of the first `count` products of a block for each part of the tile.
+    fn block_of_digits(
+        &self,
+        cx: &mut KernelContext<'_>,
+        row: BlockFloat,
+        [lhs, rhs]: [ValueId; 2],
+        count: i64,
+    ) -> Result<Vec<ValueId>> {
+        let parts = self.place.parts;
+        let start: Vec<ValueId> =
+            parts.iter().flat_map(|part| block_float::start(cx, row, lhs, part.lanes)).collect();
+        let digits = start.len() / parts.len();
+        // A block of the usual size is straight-line code.
+        let step = NIBBLES * if count <= MOST_SUMMANDS_IN_LINE { count / NIBBLES } else { 1 };
+        let sums = cx.for_range_carrying(0, count, step, &start, |cx, index, sums| {
+            let first = cx.scalar_value(&index)?;
+            let (lhs, rhs) = (
+                cx.offset(lhs, first, block_float::WORD_BYTES / NIBBLES),
+                cx.offset(rhs, first, self.panels.row_bytes() / NIBBLES),
+            );
+            let mut sums = sums.to_vec();
+            for word in 0..step / NIBBLES {
+                let lhs = cx.offset_bytes(lhs, word * block_float::WORD_BYTES);
+                let rhs = cx.offset_bytes(rhs, word * self.panels.row_bytes());
+                let zero = cx.index(0);
+                self.prefetch(cx, rhs, zero);
+                let words = self.words(cx, rhs);
+                for (word, sums) in words.into_iter().zip(sums.chunks_exact_mut(digits)) {
+                    block_float::multiply_add(cx, row, lhs, word, sums);
+                }
+            }
+            Ok(sums)
+        })?;
+        Ok(sums.chunks_exact(digits).map(|sums| block_float::sum(cx, row, lhs, sums)).collect())
     }
 
     /// Loads the scales of a block, a vector for each part of the tile.
