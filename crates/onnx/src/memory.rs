@@ -1,12 +1,10 @@
 //! Bounds the memory that decoding a file takes, before it is decoded.
 
-use prost::encoding::{WireType, decode_key, decode_varint};
+use prost::encoding::WireType;
+use tf::wire::{Field, MAX_DEPTH, fields};
 
 /// Limit for the bytes of a file's decoded messages, without the bytes that they share with it.
 pub(crate) const MOST_BYTES: usize = 1 << 30;
-
-/// Deepest nesting of messages. The decoder has the same limit.
-const DEEPEST: usize = 100;
 
 /// The messages that contain others, with the numbers of those fields.
 #[derive(Clone, Copy)]
@@ -82,69 +80,32 @@ pub(crate) fn of_model(bytes: &[u8]) -> usize {
     of_message(bytes, Kind::Model, 0)
 }
 
-fn of_message(mut rest: &[u8], kind: Kind, depth: usize) -> usize {
-    let mut total = 0usize;
-    if depth > DEEPEST {
-        return total;
+fn of_message(bytes: &[u8], kind: Kind, depth: usize) -> usize {
+    if depth > MAX_DEPTH {
+        return 0;
     }
-    while !rest.is_empty() {
-        let Ok((field, wire_type)) = decode_key(&mut rest) else { return total };
-        let length = match wire_type {
-            WireType::Varint => {
-                if decode_varint(&mut rest).is_err() {
-                    return total;
-                }
-                // An element of an unpacked list.
-                total = total.saturating_add(24);
-                continue;
-            }
-            WireType::ThirtyTwoBit => 4,
-            WireType::SixtyFourBit => 8,
-            WireType::LengthDelimited => match decode_varint(&mut rest).map(usize::try_from) {
-                Ok(Ok(length)) => length,
-                _ => return total,
-            },
-            WireType::StartGroup | WireType::EndGroup => 0,
-        };
-        if length > rest.len() {
-            return total;
+    let of_field = |field: Field<'_>| match (field.wire_type, kind.inner(field.number)) {
+        (WireType::LengthDelimited, Some(inner)) => {
+            inner.size().saturating_add(of_message(field.value, inner, depth + 1))
         }
-        let (body, tail) = rest.split_at(length);
-        rest = tail;
-        total = total.saturating_add(match (wire_type, kind.inner(field)) {
-            (WireType::LengthDelimited, Some(inner)) => {
-                inner.size().saturating_add(of_message(body, inner, depth + 1))
-            }
-            (WireType::LengthDelimited, None) => kind.of_bytes(field, length),
-            _ => 24,
-        });
-    }
-    total
+        (WireType::LengthDelimited, None) => kind.of_bytes(field.number, field.value.len()),
+        // An element of an unpacked list.
+        _ => 24,
+    };
+    fields(bytes).map_while(Result::ok).map(of_field).fold(0, usize::saturating_add)
 }
 
 /// True if the top-level fields are those of a model: a version, a graph, and nothing unknown.
-pub(crate) fn has_fields_of_model(mut rest: &[u8]) -> bool {
+pub(crate) fn has_fields_of_model(bytes: &[u8]) -> bool {
     let (mut has_version, mut has_graph) = (false, false);
-    while !rest.is_empty() {
-        let Ok((field, wire_type)) = decode_key(&mut rest) else { return false };
-        let length = match (wire_type, field) {
-            (WireType::Varint, 1 | 5) => {
-                has_version |= field == 1;
-                if decode_varint(&mut rest).is_err() {
-                    return false;
-                }
-                continue;
-            }
-            (WireType::LengthDelimited, 2..=4 | 6..=8 | 14 | 20 | 25 | 26) => {
-                has_graph |= field == 7;
-                match decode_varint(&mut rest).map(usize::try_from) {
-                    Ok(Ok(length)) if length <= rest.len() => length,
-                    _ => return false,
-                }
+    for field in fields(bytes) {
+        match field.map(|field| (field.wire_type, field.number)) {
+            Ok((WireType::Varint, number @ (1 | 5))) => has_version |= number == 1,
+            Ok((WireType::LengthDelimited, number @ (2..=4 | 6..=8 | 14 | 20 | 25 | 26))) => {
+                has_graph |= number == 7;
             }
             _ => return false,
-        };
-        rest = &rest[length..];
+        }
     }
     has_version && has_graph
 }

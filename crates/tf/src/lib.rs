@@ -29,7 +29,7 @@ pub mod source;
 pub mod substitutions;
 mod tensor;
 mod text;
-mod wire;
+pub mod wire;
 
 pub use attributes::Attributes;
 pub use data_type::DataType;

@@ -242,41 +242,54 @@ fn mat_mul_n_bits(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         && count(cx, scales)? == columns * blocks
         && cx.sizes(a).last() == Some(&depth);
     cx.check(enough, || format!("the weights do not fit {columns} columns of {blocks} blocks"))?;
-    let real = real_type(cx.element_type(scales));
+    let f32 = PrimitiveType::F32;
     let b = cx.reshape(b, &sizes)?;
     let numbers = unpacked(cx, b, bits)?;
-    let whole = [columns, blocks, block];
-    let numbers = cx.convert(numbers, real)?;
-    let zeros = match optional(cx, 3)? {
-        None => cx.splat(real, &whole, (1 << (bits - 1)) as f64)?,
-        Some(zeros) => {
-            let zeros = if cx.element_type(zeros) == PrimitiveType::U8 {
-                let row = (blocks * bits + 7) / 8;
-                cx.check(count(cx, zeros)? == columns * row, || "the zero points do not fit".to_owned())?;
-                let zeros = cx.reshape(zeros, &[columns, row])?;
-                let zeros = unpacked(cx, zeros, bits)?;
-                cx.slice_in(zeros, 1, 0, blocks)?
-            } else {
-                cx.check(count(cx, zeros)? == columns * blocks, || "the zero points do not fit".to_owned())?;
-                cx.reshape(zeros, &[columns, blocks])?
-            };
-            let zeros = cx.convert(zeros, real)?;
-            cx.broadcast(zeros, &whole, &[0, 1])?
-        }
+    let zeros = optional(cx, 3)?;
+    // The product's kernel widens numbers of this type in registers.
+    let numbers = if zeros.is_some() {
+        cx.convert(numbers, if bits == 8 { PrimitiveType::U8 } else { PrimitiveType::U4 })?
+    } else {
+        let middle = cx.splat_like(numbers, f64::from(1u32 << (bits - 1)))?;
+        let centered = cx.sub(numbers, middle)?;
+        let centered = cx.convert(centered, PrimitiveType::S8)?;
+        cx.convert(centered, if bits == 8 { PrimitiveType::S8 } else { PrimitiveType::S4 })?
     };
-    let scales = cx.reshape(scales, &[columns, blocks])?;
-    let scales = cx.convert(scales, real)?;
-    let scales = cx.broadcast(scales, &whole, &[0, 1])?;
-    let centered = cx.sub(numbers, zeros)?;
-    let weights = cx.mul(centered, scales)?;
+    let numbers = cx.convert(numbers, f32)?;
+    let (scales, whole) = (cx.reshape(scales, &[columns, blocks])?, [columns, blocks, block]);
+    let scales = cx.convert(scales, f32)?;
+    let of_blocks = cx.broadcast(scales, &whole, &[0, 1])?;
+    let weights = cx.mul(numbers, of_blocks)?;
     let weights = cx.reshape(weights, &[columns, blocks * block])?;
-    let weights = cx.slice_in(weights, 1, 0, depth)?;
     let weights = cx.transpose(weights, &[1, 0])?;
     let element_type = cx.element_type(a);
-    let a = cx.convert(a, real)?;
+    let a = cx.convert(a, f32)?;
+    let last = cx.rank(a) - 1;
+    let a = cx.pad_end(a, last, blocks * block - depth)?;
     let mut y = multiplied(cx, a, weights)?;
+    if let Some(zeros) = zeros {
+        // The sum of each block times its zero point and scale.
+        let zeros = if cx.element_type(zeros) == PrimitiveType::U8 {
+            let row = (blocks * bits + 7) / 8;
+            cx.check(count(cx, zeros)? == columns * row, || "the zero points do not fit".to_owned())?;
+            let zeros = cx.reshape(zeros, &[columns, row])?;
+            let zeros = unpacked(cx, zeros, bits)?;
+            cx.slice_in(zeros, 1, 0, blocks)?
+        } else {
+            cx.check(count(cx, zeros)? == columns * blocks, || "the zero points do not fit".to_owned())?;
+            cx.reshape(zeros, &[columns, blocks])?
+        };
+        let zeros = cx.convert(zeros, f32)?;
+        let zeros = cx.mul(zeros, scales)?;
+        let zeros = cx.transpose(zeros, &[1, 0])?;
+        let split = [&cx.sizes(a)[..last], &[blocks, block]].concat();
+        let sums = cx.reshape(a, &split)?;
+        let sums = cx.reduce(sums, Reducer::Add, &[last + 1])?;
+        let excess = multiplied(cx, sums, zeros)?;
+        y = cx.sub(y, excess)?;
+    }
     if let Some(bias) = optional(cx, 5)? {
-        let (bias, sizes) = (cx.convert(bias, real)?, cx.sizes(y));
+        let (bias, sizes) = (cx.convert(bias, f32)?, cx.sizes(y));
         let bias = cx.broadcast_to(bias, &sizes)?;
         y = cx.add(y, bias)?;
     }
