@@ -7,8 +7,8 @@ use crate::ops::onnx::operands::{optional, required};
 use crate::ops::onnx::products::{integer_product, multiplied, quantized, spread_along};
 use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
-use shape::PrimitiveType;
-use support::Result;
+use shape::{ArrayShape, Literal, PrimitiveType};
+use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("OnnxDequantizeLinear", dequantize_linear),
@@ -220,6 +220,41 @@ fn unpacked(cx: &mut NodeContext<'_, '_>, x: InstructionId, bits: i64) -> Result
     cx.reshape(numbers, &whole)
 }
 
+/// Numbers of few bits from bytes in the last dimension, in a type that products widen in registers.
+/// Centered ones are those of the bytes less half of their range.
+fn stored(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    bits: i64,
+    is_centered: bool,
+) -> Result<InstructionId> {
+    let element_type = match (bits == 8, is_centered) {
+        (true, true) => PrimitiveType::S8,
+        (true, false) => PrimitiveType::U8,
+        (false, true) => PrimitiveType::S4,
+        (false, false) => PrimitiveType::U4,
+    };
+    let middle = if is_centered { 1u8 << (bits - 1) } else { 0 };
+    if let Some(packed) = cx.fold(x) {
+        let mut sizes = cx.sizes(x);
+        if let Some(last) = sizes.last_mut() {
+            *last *= 8 / bits;
+        }
+        let number = |byte: u8, shift: i64| (byte >> shift & (u8::MAX >> (8 - bits))).wrapping_sub(middle);
+        let of_byte = |&byte: &u8| (0..8).step_by(bits as usize).map(move |shift| number(byte, shift));
+        let numbers: Vec<u8> = packed.bytes().iter().flat_map(of_byte).collect();
+        let literal = Literal::from_bytes(ArrayShape::new(element_type, &sizes), numbers.into());
+        let literal = literal.ok_or_else(|| Error::internal("unpacked numbers have another size"))?;
+        return Ok(cx.literal(literal));
+    }
+    let numbers = unpacked(cx, x, bits)?;
+    let middle = cx.splat_like(numbers, f64::from(middle))?;
+    let numbers = cx.sub(numbers, middle)?;
+    let wide = if is_centered { PrimitiveType::S8 } else { PrimitiveType::U8 };
+    let numbers = cx.convert(numbers, wide)?;
+    cx.convert(numbers, element_type)
+}
+
 /// The product with weights of few bits: (columns, blocks, packed bytes), with a scale and a zero
 /// point for each block.
 fn mat_mul_n_bits(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -244,17 +279,8 @@ fn mat_mul_n_bits(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(enough, || format!("the weights do not fit {columns} columns of {blocks} blocks"))?;
     let f32 = PrimitiveType::F32;
     let b = cx.reshape(b, &sizes)?;
-    let numbers = unpacked(cx, b, bits)?;
     let zeros = optional(cx, 3)?;
-    // The product's kernel widens numbers of this type in registers.
-    let numbers = if zeros.is_some() {
-        cx.convert(numbers, if bits == 8 { PrimitiveType::U8 } else { PrimitiveType::U4 })?
-    } else {
-        let middle = cx.splat_like(numbers, f64::from(1u32 << (bits - 1)))?;
-        let centered = cx.sub(numbers, middle)?;
-        let centered = cx.convert(centered, PrimitiveType::S8)?;
-        cx.convert(centered, if bits == 8 { PrimitiveType::S8 } else { PrimitiveType::S4 })?
-    };
+    let numbers = stored(cx, b, bits, zeros.is_none())?;
     let numbers = cx.convert(numbers, f32)?;
     let (scales, whole) = (cx.reshape(scales, &[columns, blocks])?, [columns, blocks, block]);
     let scales = cx.convert(scales, f32)?;
