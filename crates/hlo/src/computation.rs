@@ -3,11 +3,11 @@
 use crate::annotations::Annotations;
 use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
-use crate::opcode::Op;
+use crate::opcode::{Op, Opcode, Traits};
 use shape::{ProgramShape, Shape};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Index;
-use support::IdVec;
+use support::{IdSet, IdVec};
 
 /// A graph of instructions. A removed instruction leaves an empty slot, so ids remain valid for the
 /// computation's lifetime.
@@ -16,6 +16,9 @@ pub struct Computation {
     name: String,
     execution_thread: String,
     instructions: IdVec<InstructionId, Option<Instruction>>,
+    /// The opcodes of the live instructions. Searches read this list, which is hundreds of times
+    /// smaller.
+    opcodes: IdVec<InstructionId, Option<Opcode>>,
     parameters: Vec<InstructionId>,
     root: Option<InstructionId>,
     names: BTreeMap<String, InstructionId>,
@@ -29,6 +32,7 @@ impl Computation {
             name: name.into(),
             execution_thread: String::new(),
             instructions: IdVec::new(),
+            opcodes: IdVec::new(),
             parameters: Vec::new(),
             root: None,
             names: BTreeMap::new(),
@@ -107,6 +111,7 @@ impl Computation {
         }
         self.names.insert(name.clone(), id);
         let users = Vec::new();
+        self.opcodes.push(Some(op.opcode()));
         self.instructions.push(Some(Instruction {
             name,
             op,
@@ -135,6 +140,11 @@ impl Computation {
     /// Iterates over the live instructions in the order in which they were added.
     pub fn instructions(&self) -> impl DoubleEndedIterator<Item = (InstructionId, &Instruction)> {
         self.instructions.iter().filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
+    }
+
+    /// Iterates over the opcodes of the live instructions in the order in which they were added.
+    pub fn opcodes(&self) -> impl Iterator<Item = (InstructionId, Opcode)> + '_ {
+        self.opcodes.iter().filter_map(|(id, &opcode)| Some((id, opcode?)))
     }
 
     /// Number of ids allocated so far: the length of a table indexed by instruction.
@@ -186,11 +196,15 @@ impl Computation {
     /// before users. The graph determines the order: depth first from the parameters, then the
     /// effects, then the root, with operands from left to right.
     pub fn post_order(&self) -> Vec<InstructionId> {
-        let effects = self.instructions().filter(|(_, i)| i.has_effect()).map(|(id, _)| id);
+        let may_have_effect = |&(_, opcode): &(InstructionId, Opcode)| {
+            opcode == Opcode::CustomCall || opcode.traits().contains(Traits::SIDE_EFFECT)
+        };
+        let effects = self.opcodes().filter(may_have_effect).map(|(id, _)| id);
+        let effects = effects.filter(|&id| self[id].has_effect());
         let starts: Vec<InstructionId> =
             self.parameters.iter().copied().chain(effects).chain(self.root).collect();
         let mut order = Vec::new();
-        let mut seen = BTreeSet::new();
+        let mut seen = IdSet::new();
         for start in starts {
             let mut stack = vec![(start, 0)];
             while let Some((id, next)) = stack.pop() {
@@ -303,6 +317,7 @@ impl Computation {
             assert!(self.parameters.get(number) != Some(&id), "{} is a parameter", self[id].name);
         }
         let instruction = self.instructions[id].take().expect("expected a live instruction");
+        self.opcodes[id] = None;
         self.names.remove(&instruction.name);
         for operand in instruction.operands {
             if let Some(operand) = self.instructions[operand].as_mut() {

@@ -86,7 +86,7 @@ impl Pipeline {
             if changed == Changed::Yes {
                 hlo::verify(module).map_err(|e| e.context(format_args!("after pass {}", pass.name())))?;
             }
-            let instructions = module.computations().map(|(_, c)| c.instructions().count()).sum();
+            let instructions = module.computations().map(|(_, c)| c.opcodes().count()).sum();
             let record = PassRecord { name: pass.name(), changed: changed == Changed::Yes, instructions };
             observe(&record, module);
             records.push(record);

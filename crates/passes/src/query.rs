@@ -1,24 +1,22 @@
 //! Queries that many passes use.
 
-use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, InstructionId, Module, Opcode};
 use shape::ArrayShape;
+use support::IdSet;
 
 /// The entry and the computations that control flow runs, callees first. Their instructions run one
 /// by one. Fused and applied computations are not included.
 pub(crate) fn executed_computations(module: &Module) -> Vec<ComputationId> {
     let mut executed = vec![module.entry()];
+    let mut seen: IdSet<ComputationId> = executed.iter().copied().collect();
     let mut next = 0;
     while let Some(&id) = executed.get(next) {
         next += 1;
-        for (_, instruction) in module[id].instructions() {
-            let called = match instruction.op() {
-                Op::Conditional { .. } | Op::While { .. } | Op::Call { .. } => {
-                    instruction.op().called_computations()
-                }
-                _ => continue,
-            };
-            for callee in called {
-                if !executed.contains(&callee) {
+        let runs_others =
+            |opcode: Opcode| matches!(opcode, Opcode::Conditional | Opcode::While | Opcode::Call);
+        for (caller, _) in module[id].opcodes().filter(|&(_, opcode)| runs_others(opcode)) {
+            for callee in module[id][caller].op().called_computations() {
+                if seen.insert(callee) {
                     executed.push(callee);
                 }
             }

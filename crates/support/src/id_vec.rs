@@ -1,4 +1,4 @@
-//! Typed indices: a newtype over `u32` for each kind of entity, and a vector indexed by it.
+//! Typed indices: a newtype over `u32` for each kind of entity, and vectors and sets indexed by it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -142,6 +142,53 @@ impl<I: Id, T> FromIterator<T> for IdVec<I, T> {
     }
 }
 
+/// A set of ids: one bit for each id up to the largest one. For sets that may hold most of the
+/// entities; iteration is not supported.
+#[derive(Clone, Debug)]
+pub struct IdSet<I> {
+    words: Vec<u64>,
+    marker: PhantomData<I>,
+}
+
+impl<I: Id> IdSet<I> {
+    /// Creates an empty set.
+    pub const fn new() -> Self {
+        Self { words: Vec::new(), marker: PhantomData }
+    }
+
+    /// Adds an id. Returns true if it was not in the set.
+    pub fn insert(&mut self, id: I) -> bool {
+        let (word, bit) = (id.index() / 64, 1 << (id.index() % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let is_new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        is_new
+    }
+
+    /// True if the id is in the set.
+    pub fn contains(&self, id: I) -> bool {
+        self.words.get(id.index() / 64).is_some_and(|word| word >> (id.index() % 64) & 1 == 1)
+    }
+}
+
+impl<I: Id> Default for IdSet<I> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I: Id> FromIterator<I> for IdSet<I> {
+    fn from_iter<It: IntoIterator<Item = I>>(ids: It) -> Self {
+        let mut set = Self::new();
+        for id in ids {
+            set.insert(id);
+        }
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +208,15 @@ mod tests {
         assert_eq!(things[second], "second");
         assert_eq!(things.ids().rev().map(|id| things[id]).collect::<Vec<_>>(), ["second", "first"]);
         assert_eq!(things.get(Thing::from_index(2)), None);
+    }
+
+    #[test]
+    fn sets_contain_what_was_inserted() {
+        let ids = [0, 63, 64, 200].map(Thing::from_index);
+        let mut set: IdSet<Thing> = ids.into_iter().collect();
+        let found: Vec<usize> = (0..1000).filter(|&index| set.contains(Thing::from_index(index))).collect();
+        assert_eq!(found, [0, 63, 64, 200]);
+        assert!(!set.insert(ids[1]) && set.insert(Thing::from_index(65)));
+        assert!(!IdSet::<Thing>::new().contains(ids[0]));
     }
 }

@@ -13,7 +13,7 @@ mod parallel;
 
 pub use code::Code;
 pub use error::{Coded, Error, ErrorKind, Result};
-pub use id_vec::{Id, IdVec};
+pub use id_vec::{Id, IdSet, IdVec};
 pub use identifier::is_c_identifier;
 pub use memory::check_memory;
 pub use parallel::for_each_chunk;

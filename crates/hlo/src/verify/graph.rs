@@ -3,8 +3,8 @@
 use super::Errors;
 use crate::computation::Computation;
 use crate::ids::InstructionId;
-use crate::opcode::Op;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::opcode::{Op, Opcode};
+use support::IdVec;
 
 /// Checks the graph; returns true if its instructions can be checked individually.
 pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
@@ -17,18 +17,25 @@ pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
         Some(_) => {}
     }
     verify_parameters(computation, errors);
-    let mut users: BTreeMap<InstructionId, BTreeSet<InstructionId>> = BTreeMap::new();
+    // Pairs of operand and user, each once.
+    let mut uses: Vec<(InstructionId, InstructionId)> = Vec::new();
+    let mut listed: Vec<(InstructionId, InstructionId)> = Vec::new();
     for (id, instruction) in computation.instructions() {
         for &operand in instruction.operands() {
-            users.entry(operand).or_default().insert(id);
+            uses.push((operand, id));
             if computation.get(operand).is_none() {
                 errors.instruction(computation, id, format_args!("operand {operand} was removed"));
             }
         }
+        listed.extend(instruction.users().iter().map(|&user| (id, user)));
     }
-    for (id, instruction) in computation.instructions() {
-        let users_in_list: BTreeSet<InstructionId> = instruction.users().iter().copied().collect();
-        if users_in_list != users.remove(&id).unwrap_or_default() {
+    for pairs in [&mut uses, &mut listed] {
+        pairs.sort_unstable();
+        pairs.dedup();
+    }
+    let (mut uses, mut listed) = (&uses[..], &listed[..]);
+    for (id, _) in computation.opcodes() {
+        if users_of(id, &mut uses) != users_of(id, &mut listed) {
             errors.instruction(computation, id, "has a list of users that differs from its actual users");
         }
     }
@@ -36,6 +43,19 @@ pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
         verify_acyclic(computation, errors);
     }
     errors.list.len() == before
+}
+
+/// Takes the users of an instruction from the front of a sorted list of operands and users, after
+/// those of instructions with smaller ids.
+fn users_of<'u>(
+    id: InstructionId,
+    pairs: &mut &'u [(InstructionId, InstructionId)],
+) -> &'u [(InstructionId, InstructionId)] {
+    let before = pairs.iter().take_while(|(operand, _)| *operand < id).count();
+    let (users, rest) =
+        pairs[before..].split_at(pairs[before..].iter().take_while(|(operand, _)| *operand == id).count());
+    *pairs = rest;
+    users
 }
 
 fn verify_parameters(computation: &Computation, errors: &mut Errors) {
@@ -48,7 +68,7 @@ fn verify_parameters(computation: &Computation, errors: &mut Errors) {
             None => errors.computation(computation, format_args!("parameter {number} was removed")),
         }
     }
-    let count = computation.instructions().filter(|(_, i)| matches!(i.op(), Op::Parameter { .. })).count();
+    let count = computation.opcodes().filter(|&(_, opcode)| opcode == Opcode::Parameter).count();
     if count != computation.parameters().len() {
         let listed_count = computation.parameters().len();
         let message = format_args!("there are {count} parameters, but {listed_count} are listed");
@@ -59,7 +79,8 @@ fn verify_parameters(computation: &Computation, errors: &mut Errors) {
 /// Repeatedly removes instructions whose operands have all been removed. The remaining ones are
 /// part of a cycle or depend on one.
 fn verify_acyclic(computation: &Computation, errors: &mut Errors) {
-    let mut waiting: BTreeMap<InstructionId, usize> = BTreeMap::new();
+    // Numbers of operands that are still there.
+    let mut waiting: IdVec<InstructionId, usize> = IdVec::filled(0, computation.id_count());
     let mut ready = Vec::new();
     for (id, instruction) in computation.instructions() {
         let mut operands = instruction.operands().to_vec();
@@ -68,21 +89,18 @@ fn verify_acyclic(computation: &Computation, errors: &mut Errors) {
         if operands.is_empty() {
             ready.push(id);
         } else {
-            waiting.insert(id, operands.len());
+            waiting[id] = operands.len();
         }
     }
     while let Some(id) = ready.pop() {
         for user in computation[id].users() {
-            if let Some(count) = waiting.get_mut(user) {
-                *count -= 1;
-                if *count == 0 {
-                    waiting.remove(user);
-                    ready.push(*user);
-                }
+            waiting[*user] -= 1;
+            if waiting[*user] == 0 {
+                ready.push(*user);
             }
         }
     }
-    for id in waiting.into_keys() {
+    for (id, _) in waiting.iter().filter(|&(_, &count)| count > 0) {
         errors.instruction(computation, id, "depends on itself");
     }
 }

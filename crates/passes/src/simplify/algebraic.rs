@@ -37,6 +37,7 @@ use crate::pass::{Changed, Pass};
 use crate::query::is_static;
 use graph::{Graph, Regions};
 use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
+use std::collections::BTreeMap;
 use support::Result;
 
 /// Instructions to which a rule applies.
@@ -112,16 +113,20 @@ impl Pass for AlgebraicSimplifier {
 /// Applies rules in one pass over a computation. Returns true if any applied.
 fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
     let mut changed = false;
+    let mut by_opcode: BTreeMap<Opcode, Vec<&Rule>> = BTreeMap::new();
     for id in computation.post_order() {
         if !is_static(computation, id) || matches!(computation[id].op(), Op::Parameter { .. }) {
             continue;
         }
         let opcode = computation[id].opcode();
-        let looks_at = |rule: &&Rule| match rule.root {
-            Root::Is(root) => root == opcode,
-            Root::Elementwise => opcode.traits().contains(Traits::ELEMENTWISE),
-        };
-        for rule in rules().filter(looks_at) {
+        let rules = by_opcode.entry(opcode).or_insert_with(|| {
+            let looks_at = |rule: &&Rule| match rule.root {
+                Root::Is(root) => root == opcode,
+                Root::Elementwise => opcode.traits().contains(Traits::ELEMENTWISE),
+            };
+            rules().filter(looks_at).collect()
+        });
+        for rule in rules.iter() {
             let Some(new) = (rule.apply)(&mut Graph { computation, regions }, id) else { continue };
             debug_assert!(new != id, "rule {} returned its root unchanged", rule.name);
             debug_assert!(

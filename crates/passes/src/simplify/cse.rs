@@ -18,15 +18,16 @@ impl Pass for CommonSubexpressionElimination {
         let effects = computations_with_effects(module);
         for id in module.post_order() {
             let computation = module.computation_mut(id);
-            // Candidates by opcode and operands. Attributes are compared linearly, because
-            // constants have no cheap order.
-            let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>), Vec<InstructionId>> = BTreeMap::new();
+            // Candidates by opcode, operands, and some bytes of a constant. Attributes and the other
+            // bytes are compared linearly.
+            let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>, Sample), Vec<InstructionId>> =
+                BTreeMap::new();
             for instruction in computation.post_order() {
                 let current = &computation[instruction];
                 if !may_merge(current, &effects) {
                     continue;
                 }
-                let key = (current.opcode(), current.operands().to_vec());
+                let key = (current.opcode(), current.operands().to_vec(), sample(current.op()));
                 let candidates = seen.entry(key).or_default();
                 let equal = candidates.iter().copied().find(|&other| {
                     let other = &computation[other];
@@ -49,6 +50,25 @@ impl Pass for CommonSubexpressionElimination {
 /// Maximum number of different constants with which a new one is compared. Beyond it, equal
 /// constants may remain.
 const MAX_CANDIDATES: usize = 256;
+
+/// Some bytes of a constant: the first, middle, and last ones. Empty for other instructions.
+type Sample = [u8; 3 * SAMPLE];
+
+/// Number of bytes in each part of a sample.
+const SAMPLE: usize = 16;
+
+fn sample(op: &Op) -> Sample {
+    let mut sample = [0; 3 * SAMPLE];
+    if let Op::Constant { literal } = op {
+        let bytes = literal.bytes();
+        let starts = [0, bytes.len() / 2, bytes.len().saturating_sub(SAMPLE)];
+        for (part, start) in sample.chunks_exact_mut(SAMPLE).zip(starts) {
+            let bytes = &bytes[start..bytes.len().min(start + SAMPLE)];
+            part[..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+    sample
+}
 
 /// The computations that have an effect, directly or through their callees.
 fn computations_with_effects(module: &Module) -> BTreeSet<ComputationId> {

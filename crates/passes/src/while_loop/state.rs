@@ -32,6 +32,9 @@ impl Loop {
         let mut sites = Vec::new();
         for caller in crate::query::executed_computations(module) {
             let computation = &module[caller];
+            if computation.opcodes().all(|(_, opcode)| opcode != hlo::Opcode::While) {
+                continue;
+            }
             let is_loop = |id: &InstructionId| matches!(computation[*id].op(), Op::While { .. });
             sites.extend(computation.post_order().into_iter().filter(is_loop).map(|id| Site { caller, id }));
         }

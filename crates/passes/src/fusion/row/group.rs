@@ -4,7 +4,8 @@ use super::RowFusion;
 use super::rows::Rows;
 use crate::fusion::tiles::Tiles;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use support::{IdSet, IdVec};
 
 /// The content of one fusion.
 #[derive(Debug, Default)]
@@ -26,9 +27,9 @@ pub(super) struct Groups<'m> {
     computation: &'m Computation,
     order: Vec<InstructionId>,
     /// Positions of live instructions in the order.
-    place: BTreeMap<InstructionId, usize>,
+    place: IdVec<InstructionId, Option<usize>>,
     tiles: Tiles,
-    grouped: BTreeSet<InstructionId>,
+    grouped: IdSet<InstructionId>,
     pub(super) groups: Vec<Group>,
 }
 
@@ -44,19 +45,24 @@ impl<'m> Groups<'m> {
     pub(super) fn new(options: &'m RowFusion, module: &'m Module, id: ComputationId) -> Self {
         let computation = &module[id];
         let order = computation.post_order();
-        let place = order.iter().enumerate().map(|(k, &id)| (id, k)).collect();
+        let mut place = IdVec::filled(None, computation.id_count());
+        for (k, &id) in order.iter().enumerate() {
+            place[id] = Some(k);
+        }
         let tiles = Tiles::new(computation, &order, |id| computation[id].op().is_elementwise());
-        let (grouped, all) = (BTreeSet::new(), Vec::new());
+        let (grouped, all) = (IdSet::new(), Vec::new());
         let mut groups = Self { options, module, computation, order, place, tiles, grouped, groups: all };
         for k in 0..groups.order.len() {
             let seed = groups.order[k];
-            if groups.grouped.contains(&seed) {
+            if groups.grouped.contains(seed) {
                 continue;
             }
             if let Some(rows) = groups.rows(seed)
                 && let Some(group) = groups.group(seed, &rows)
             {
-                groups.grouped.extend(&group.members);
+                for &member in &group.members {
+                    groups.grouped.insert(member);
+                }
                 groups.groups.push(group);
             }
         }
@@ -68,7 +74,7 @@ impl<'m> Groups<'m> {
     }
 
     fn admits(&self, rows: &Rows, id: InstructionId, members: &BTreeSet<InstructionId>) -> bool {
-        if self.grouped.contains(&id) || self.tiles.contains(id) {
+        if self.grouped.contains(id) || self.tiles.contains(id) {
             return false;
         }
         match self.computation[id].op() {
@@ -78,7 +84,7 @@ impl<'m> Groups<'m> {
     }
 
     fn live_users(&self, id: InstructionId) -> impl Iterator<Item = InstructionId> + '_ {
-        self.computation[id].users().iter().copied().filter(|user| self.place.contains_key(user))
+        self.computation[id].users().iter().copied().filter(|&user| self.place[user].is_some())
     }
 
     /// The group of a reduction, if it is worth a kernel of its own kind.
@@ -104,9 +110,9 @@ impl<'m> Groups<'m> {
     fn downstream(&self, seed: InstructionId, rows: &Rows) -> BTreeSet<InstructionId> {
         let mut members = BTreeSet::from([seed]);
         let mut others: BTreeSet<InstructionId> = BTreeSet::new();
-        let users = |id: InstructionId| self.live_users(id).map(|user| (self.place[&user], user));
+        let users = |id: InstructionId| self.live_users(id).map(|user| (self.place[user], user));
         // Users of members and of others, in order of execution.
-        let mut pending: BTreeSet<(usize, InstructionId)> = users(seed).collect();
+        let mut pending: BTreeSet<(Option<usize>, InstructionId)> = users(seed).collect();
         for _ in 0..MAX_VISITS {
             let Some((_, id)) = pending.pop_first() else { break };
             let operands = self.computation[id].operands();
@@ -123,8 +129,9 @@ impl<'m> Groups<'m> {
 
     /// Adds instructions that only members read, each for its own row.
     fn add_upstream(&self, rows: &Rows, members: &mut BTreeSet<InstructionId>) {
-        let read = |id: InstructionId| self.computation[id].operands().iter().map(|&o| (self.place[&o], o));
-        let mut pending: BTreeSet<(usize, InstructionId)> = members.iter().flat_map(|&id| read(id)).collect();
+        let read = |id: InstructionId| self.computation[id].operands().iter().map(|&o| (self.place[o], o));
+        let mut pending: BTreeSet<(Option<usize>, InstructionId)> =
+            members.iter().flat_map(|&id| read(id)).collect();
         while let Some((_, id)) = pending.pop_last() {
             let is_free = !members.contains(&id)
                 && id != self.computation.root()
@@ -149,7 +156,7 @@ impl<'m> Groups<'m> {
         let mut group = Group::default();
         let mut outside: BTreeSet<InstructionId> = BTreeSet::new();
         let mut ordered: Vec<InstructionId> = members.iter().copied().collect();
-        ordered.sort_unstable_by_key(|id| self.place[id]);
+        ordered.sort_unstable_by_key(|id| self.place[*id]);
         for &id in ordered.iter().rev() {
             let is_read = |user: InstructionId| !members.contains(&user) || outside.contains(&user);
             if id != self.computation.root() && !self.live_users(id).any(is_read) {
