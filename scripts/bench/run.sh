@@ -23,6 +23,8 @@ harness=$shared/bench
 [ -d "$harness" ] || { echo "bench: cannot find $harness; set TFCOMPILE_SHARED" >&2; exit 1; }
 export PEERS_HOME=${PEERS_HOME:-$HOME/.cache/tfbench}
 export BENCH_MODELS=${BENCH_MODELS:-$HOME/.cache/tfbench-models}
+# Times of compilation are those of code that is generated.
+export TFCOMPILE_KERNEL_CACHE=
 export TFCOMPILE=${TFCOMPILE:-$root/target/release/tfcompile}
 mkdir -p "$out" "$BENCH_MODELS"
 

@@ -1,5 +1,5 @@
-//! `--kernel-cache`: the cache never changes objects, whatever the directory contains and whichever
-//! processes write there.
+//! The cache of generated code never changes objects, whatever the directory contains and whichever
+//! processes write there. `support::tfcompile` turns it off, so that tests have no home directory.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
@@ -140,4 +140,78 @@ fn swapped_entries_are_misses() {
         assert!(text.contains("0 of 1 units from the cache"), "{text}");
         assert!(object(after) == object(before), "{after}");
     }
+}
+
+/// A build with the user's cache in `directory/home`.
+fn with_default(directory: &Path, output: &str, flags: &[&str]) -> Command {
+    let mut command = build(directory, output, flags);
+    command.env_remove("TFCOMPILE_KERNEL_CACHE").env("XDG_CACHE_HOME", directory.join("home"));
+    command
+}
+
+#[test]
+fn builds_use_the_cache_of_the_user() {
+    let place = tempfile::tempdir().expect("a directory");
+    let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
+    let entries = || fs::read_dir(place.path().join("home/tfcompile/kernels")).expect("readable").count();
+    let text = printed(&mut with_default(place.path(), "off", &["--no-kernel-cache"]));
+    assert!(!text.contains("from the cache") && !place.path().join("home").exists(), "{text}");
+    let text = printed(&mut with_default(place.path(), "first", &[]));
+    assert!(text.contains("0 of 1 units from the cache"), "{text}");
+    assert_eq!(entries(), 1);
+    let text = printed(&mut with_default(place.path(), "second", &[]));
+    assert!(text.contains("1 of 1 units from the cache"), "{text}");
+    assert!(object("first") == object("off") && object("second") == object("off"));
+    // Other instructions would be a second entry, but one is already too many.
+    let flags = ["--target-features=-fma", "--kernel-cache-limit=0"];
+    printed(&mut with_default(place.path(), "third", &flags));
+    assert_eq!(entries(), 0);
+    let mut command = with_default(place.path(), "fourth", &[]);
+    command.env("TFCOMPILE_KERNEL_CACHE_LIMIT", "much");
+    let text = refuse(&mut command, place.path());
+    assert!(text.contains("TFCOMPILE_KERNEL_CACHE_LIMIT=much: expected the maximum size"), "{text}");
+}
+
+/// Nobody asked for the cache, so its failure is no error.
+#[test]
+fn a_home_that_cannot_be_written_is_ignored() {
+    let place = tempfile::tempdir().expect("a directory");
+    let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
+    printed(&mut with_default(place.path(), "plain", &["--no-kernel-cache"]));
+    fs::write(place.path().join("file"), "").expect("writable");
+    for (output, home) in [("file", place.path().join("file")), ("proc", "/proc/none".into())] {
+        for _ in 0..2 {
+            let mut command = with_default(place.path(), output, &[]);
+            let text = printed(command.env("XDG_CACHE_HOME", home.join("below")));
+            assert!(text.contains("0 of 1 units from the cache"), "{text}");
+            assert!(object(output) == object("plain"));
+            let _ = fs::remove_dir_all(place.path().join(output));
+            printed(command.arg("--keep-unchanged"));
+        }
+    }
+    let mut command = with_default(place.path(), "homeless", &[]);
+    printed(command.env_remove("XDG_CACHE_HOME").env_remove("HOME"));
+    assert!(object("homeless") == object("plain"));
+}
+
+/// The original's flags have none for the cache.
+#[test]
+fn the_original_command_line_writes_the_same_bytes() {
+    let place = tempfile::tempdir().expect("a directory");
+    let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
+    let compile = |name: &str, cache: &str| {
+        let mut command = tfcompile(place.path());
+        command.arg(format!("--graph={}", case.join("graph.pb").display()));
+        command.arg(format!("--config={}", case.join("config.pbtxt").display()));
+        command.args(["--cpp_class=Product", "--entry_point=product", "--target_triple=x86_64-pc-linux"]);
+        command.args([format!("--out_function_object={name}.o"), format!("--out_header={name}.h")]);
+        command.arg(format!("--out_metadata_object={name}_metadata.o")).env("TFCOMPILE_KERNEL_CACHE", cache);
+        succeed(&mut command);
+        ["o", "h"].map(|kind| fs::read(place.path().join(format!("{name}.{kind}"))).expect("written"))
+    };
+    let plain = compile("plain", "");
+    assert!(!place.path().join("cache").exists());
+    assert!(compile("cold", "cache") == plain);
+    assert!(fs::read_dir(place.path().join("cache")).expect("readable").count() > 0);
+    assert!(compile("warm", "cache") == plain);
 }

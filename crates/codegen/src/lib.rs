@@ -350,7 +350,8 @@ fn generate(
     let make = || optimize_and_emit(module, machine, &passes, &diagnostics, target, options);
     match &options.cache {
         Some(cache) if options.object && !options.llvm_ir && !options.assembly => {
-            let settings = format!("{passes} optimize={}", options.optimize);
+            let compiler = cache.compiler().unwrap_or_default();
+            let settings = format!("{passes} optimize={} compiler={compiler}", options.optimize);
             cache::get_or_generate(cache.as_ref(), &cache::key(module, machine, &settings), make)
         }
         _ => make(),

@@ -125,7 +125,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
 
 /// An in-memory cache.
 #[derive(Debug, Default)]
-struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+struct Memory(Mutex<BTreeMap<String, Vec<u8>>>, &'static str);
 
 impl UnitCache for Memory {
     fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -134,6 +134,10 @@ impl UnitCache for Memory {
 
     fn put(&self, key: &str, entry: &[u8]) {
         self.0.lock().expect("no panic").insert(key.to_owned(), entry.to_vec());
+    }
+
+    fn compiler(&self) -> Option<&str> {
+        Some(self.1)
     }
 }
 
@@ -170,4 +174,10 @@ fn a_cache_changes_no_byte() {
     let third = cached(&target);
     assert!(third.object == without.object && third.cached_units == 0);
     assert_eq!(cached(&target).cached_units, without.units);
+
+    // Another build of the compiler does not use the entries of this one.
+    let entries = memory.0.lock().expect("no panic").clone();
+    let newer: Arc<dyn UnitCache> = Arc::new(Memory(Mutex::new(entries), "newer"));
+    assert_eq!(make(&target, Some(newer.clone())).cached_units, 0);
+    assert_eq!(make(&target, Some(newer)).cached_units, without.units);
 }

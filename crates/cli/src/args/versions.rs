@@ -7,7 +7,7 @@ use crate::files::ptxas::Ptxas;
 use clap::Args;
 use codegen::{Sanitizer, UnitCache};
 use compiler::{Assembler, BackOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
@@ -27,10 +27,18 @@ pub(crate) struct BackArgs {
     /// Instrument the generated code with a sanitizer: address or thread
     #[arg(long, value_name = "SANITIZER")]
     sanitize: Option<String>,
-    /// Cache generated code in a directory, so that the next build of a similar model is faster;
-    /// the object does not change
+    /// Directory of the cache of generated code, which makes the next build of a similar model
+    /// faster; the object does not change [default: the variable TFCOMPILE_KERNEL_CACHE, or
+    /// tfcompile/kernels in XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR")]
     kernel_cache: Option<PathBuf>,
+    /// Maximum size of the cache of generated code; the least recently used entries are removed
+    /// [default: the variable TFCOMPILE_KERNEL_CACHE_LIMIT, or 256]
+    #[arg(long, value_name = "MIB")]
+    kernel_cache_limit: Option<u64>,
+    /// Neither read nor write a cache of generated code
+    #[arg(long, conflicts_with_all = ["kernel_cache", "kernel_cache_limit"])]
+    no_kernel_cache: bool,
     /// NVIDIA's assembler, with which the object also gets machine code for the architectures of
     /// --target=cuda, so that the driver need not compile when the program starts
     #[arg(long, value_name = "PATH")]
@@ -116,8 +124,17 @@ impl BackArgs {
                     Error::invalid(format!("--sanitize={word}: expected address or thread"))
                 })?),
             };
-        let cache = self.kernel_cache.as_deref().map(KernelCache::open).transpose()?;
-        let cache = cache.map(|cache| Arc::new(cache) as Arc<dyn UnitCache>);
+        let cache = if self.no_kernel_cache {
+            None
+        } else {
+            cache(self.kernel_cache.as_deref(), self.kernel_cache_limit)?
+        };
         Ok(BackOptions { variants: versions, sanitize, cache, ..options })
     }
+}
+
+/// Cache of generated code, by the user's flags or by the environment.
+pub(crate) fn cache(directory: Option<&Path>, limit: Option<u64>) -> Result<Option<Arc<dyn UnitCache>>> {
+    let cache = KernelCache::of_build(directory, limit)?;
+    Ok(cache.map(|cache| Arc::new(cache) as Arc<dyn UnitCache>))
 }

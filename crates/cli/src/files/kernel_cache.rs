@@ -1,6 +1,9 @@
-//! Cache of generated code in files, for `--kernel-cache DIR` and
-//! `--tf_xla_persistent_cache_directory`. There is one file for each unit of an object, or for each
-//! kernel and cluster of a session. A file's name is the key of its content.
+//! Cache of generated code in files, for builds and for `--tf_xla_persistent_cache_directory`. There
+//! is one file for each unit of an object, or for each kernel and cluster of a session. A file's
+//! name is the key of its content.
+//!
+//! Builds use a directory of the user's cache unless the user names another one or none. They never
+//! fail because of it, and they do not touch it before they have something to read or store.
 //!
 //! Several processes may use a directory at once. A file is written under a temporary name and then
 //! renamed, so it is always complete, and all writers of a key write the same content. The reader
@@ -10,11 +13,19 @@ use codegen::UnitCache;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use support::{Error, Result};
 
-/// Maximum size of a directory in bytes. Beyond it, the least recently used files are removed.
+/// Maximum size of a directory in bytes, if the user sets none. Beyond it, the least recently used
+/// files are removed.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// Environment variable with the directory for builds. Empty for none.
+const DIRECTORY_VARIABLE: &str = "TFCOMPILE_KERNEL_CACHE";
+
+/// Environment variable with the maximum size of the directory in MiB.
+const LIMIT_VARIABLE: &str = "TFCOMPILE_KERNEL_CACHE_LIMIT";
 
 /// Maximum size of an entry in bytes. A larger file was not written by this cache.
 const MAX_ENTRY: u64 = 64 << 20;
@@ -29,8 +40,13 @@ pub(crate) struct KernelCache {
     /// Prefix of the names of its files.
     prefix: String,
     is_read_only: bool,
-    /// Identifies this version of the compiler, for caches of whole kernels.
+    /// Identifies this version of the compiler, for caches of whole kernels and for those that no
+    /// user asked for.
     compiler: Option<String>,
+    /// Maximum size in bytes.
+    allowed: u64,
+    /// Bytes written since the size was last checked. The first write checks it, too.
+    unchecked: AtomicU64,
 }
 
 /// Prefix of the names of incomplete files.
@@ -47,10 +63,69 @@ fn this_program() -> Option<String> {
     Some(format!("{} bytes of {} ns", metadata.len(), modified.as_nanos()))
 }
 
+/// The directory for builds, by the values of environment variables. A relative path of a home
+/// directory is ignored, as the XDG Base Directory Specification requires.
+fn default_directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(directory) = variable(DIRECTORY_VARIABLE) {
+        return (!directory.as_os_str().is_empty()).then_some(directory);
+    }
+    let caches = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let caches =
+        caches.or_else(|| Some(variable("HOME").filter(|home| home.is_absolute())?.join(".cache")))?;
+    Some(caches.join("tfcompile/kernels"))
+}
+
+/// The limit in MiB that the environment variable states.
+fn limit_of(value: Option<&std::ffi::OsStr>) -> Result<u64> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(MAX_BYTES >> 20) };
+    value.to_str().and_then(|value| value.parse().ok()).ok_or_else(|| {
+        Error::invalid(format!(
+            "{LIMIT_VARIABLE}={}: expected the maximum size of the kernel cache in MiB, such as 256",
+            value.display()
+        ))
+    })
+}
+
+/// Creates a directory that only the user can read, because programs execute what it contains.
+fn create_private(directory: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)
+}
+
 impl KernelCache {
+    /// Returns the cache of a build: in the directory and with the limit in MiB of the user's flags,
+    /// else of the environment, else in the user's cache. `None` if the environment turns it off, or
+    /// there is no home directory.
+    pub(crate) fn of_build(directory: Option<&Path>, limit: Option<u64>) -> Result<Option<Self>> {
+        let limit = match limit {
+            Some(limit) => limit,
+            None => limit_of(std::env::var_os(LIMIT_VARIABLE).as_deref())?,
+        };
+        let allowed = limit.saturating_mul(1 << 20);
+        if let Some(directory) = directory {
+            return Self::open(directory, allowed).map(Some);
+        }
+        let directory = default_directory(|variable| std::env::var_os(variable).map(PathBuf::from));
+        Ok(directory.map(|directory| Self::lazy(directory, allowed)))
+    }
+
+    /// A cache in a directory that need not exist.
+    fn lazy(directory: PathBuf, allowed: u64) -> Self {
+        Self {
+            directory,
+            prefix: String::new(),
+            is_read_only: false,
+            compiler: this_program(),
+            allowed,
+            unchecked: AtomicU64::new(u64::MAX / 2),
+        }
+    }
+
     /// Opens a directory, and creates it if it does not exist. Returns an error if it is not
     /// writable.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
+    fn open(directory: &Path, allowed: u64) -> Result<Self> {
         let usable = fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
         usable.map_err(|e| {
             let text = e.to_string();
@@ -60,13 +135,9 @@ impl KernelCache {
                 directory.display()
             ))
         })?;
-        let cache = Self {
-            directory: directory.to_owned(),
-            prefix: String::new(),
-            is_read_only: false,
-            compiler: None,
-        };
-        cache.prune(MAX_BYTES);
+        let cache = Self { compiler: None, ..Self::lazy(directory.to_owned(), allowed) };
+        cache.prune(allowed);
+        cache.unchecked.store(0, Ordering::Relaxed);
         Ok(cache)
     }
 
@@ -78,13 +149,14 @@ impl KernelCache {
         if flags.persistent_cache_directory.is_empty() {
             return None;
         }
-        let opened = if flags.persistent_cache_read_only { None } else { Self::open(directory).ok() };
+        let opened =
+            if flags.persistent_cache_read_only { None } else { Self::open(directory, MAX_BYTES).ok() };
         let is_read_only = opened.is_none();
         let prefix = match flags.persistent_cache_prefix.as_str() {
             "" => String::new(),
             prefix => format!("{}__", prefix.replace('/', "_")),
         };
-        let cache = Self { directory: directory.to_owned(), prefix, is_read_only, compiler: this_program() };
+        let cache = Self { prefix, is_read_only, ..Self::lazy(directory.to_owned(), MAX_BYTES) };
         if !is_read_only {
             cache.prune(MAX_BYTES);
         }
@@ -93,6 +165,16 @@ impl KernelCache {
 
     fn path(&self, key: &str) -> PathBuf {
         self.directory.join(format!("{}{key}", self.prefix))
+    }
+
+    /// Prunes if much was written since the last time: at most a sixteenth of the limit is exceeded
+    /// by each process.
+    fn check_size(&self, written: u64) {
+        let unchecked = self.unchecked.fetch_add(written, Ordering::Relaxed).saturating_add(written);
+        if unchecked > self.allowed / 16 {
+            self.unchecked.store(0, Ordering::Relaxed);
+            self.prune(self.allowed);
+        }
     }
 
     /// If the directory is larger than `allowed` bytes, removes the least recently used entries
@@ -164,13 +246,18 @@ impl UnitCache for KernelCache {
         if self.is_read_only {
             return;
         }
-        let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory);
+        let create = || tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory);
+        let unfinished = create().or_else(|_| {
+            create_private(&self.directory)?;
+            create()
+        });
         let written = unfinished.and_then(|mut file| {
             file.write_all(entry)?;
             Ok(file)
         });
         if let Ok(file) = written {
             let _ = file.persist(self.path(key));
+            self.check_size(entry.len() as u64);
         }
     }
 
@@ -190,7 +277,7 @@ mod tests {
     #[test]
     fn entries_are_found_and_the_oldest_is_removed_first() {
         let directory = tempfile::tempdir().expect("a directory");
-        let cache = KernelCache::open(directory.path()).expect("writable");
+        let cache = KernelCache::open(directory.path(), MAX_BYTES).expect("writable");
         assert_eq!(cache.get(&key('a')), None);
         for (age, digit) in ['a', 'b', 'c'].into_iter().enumerate() {
             cache.put(&key(digit), &[b'x'; 10]);
@@ -228,7 +315,7 @@ mod tests {
         assert!(directory.path().join(format!("xla_compile_cache__{}", key('a'))).exists());
         assert_eq!(reader.get(&key('a')).as_deref(), Some(&b"code"[..]));
         // Files with another prefix belong to another cache and stay.
-        let plain = KernelCache::open(directory.path()).expect("writable");
+        let plain = KernelCache::open(directory.path(), MAX_BYTES).expect("writable");
         assert_eq!(plain.get(&key('a')), None);
         plain.prune(0);
         assert!(writer.get(&key('a')).is_some());
@@ -284,11 +371,78 @@ mod tests {
     }
 
     #[test]
+    fn the_environment_names_the_directory() {
+        let of = |variables: &[(&str, &str)]| {
+            let value =
+                |name: &str| Some(PathBuf::from(variables.iter().find(|(variable, _)| *variable == name)?.1));
+            default_directory(value)
+        };
+        let home = ("HOME", "/home/user");
+        assert_eq!(of(&[home]), Some("/home/user/.cache/tfcompile/kernels".into()));
+        let xdg = ("XDG_CACHE_HOME", "/var/caches");
+        assert_eq!(of(&[home, xdg]), Some("/var/caches/tfcompile/kernels".into()));
+        let relative = ("XDG_CACHE_HOME", "caches");
+        assert_eq!(of(&[home, relative]), of(&[home]));
+        assert_eq!(of(&[home, ("XDG_CACHE_HOME", "")]), of(&[home]));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("HOME", "")]), None);
+        assert_eq!(of(&[home, xdg, ("TFCOMPILE_KERNEL_CACHE", "here")]), Some("here".into()));
+        assert_eq!(of(&[home, xdg, ("TFCOMPILE_KERNEL_CACHE", "")]), None);
+    }
+
+    #[test]
+    fn the_environment_states_the_limit() {
+        let of = |value: &str| limit_of(Some(value.as_ref()));
+        assert_eq!(limit_of(None).expect("valid"), 256);
+        assert_eq!(of("").expect("valid"), 256);
+        assert_eq!(of("1000").expect("valid"), 1000);
+        for value in ["1 GB", "-1", "1.5"] {
+            let error = of(value).expect_err("not a number of MiB");
+            assert!(error.message().contains(&format!("TFCOMPILE_KERNEL_CACHE_LIMIT={value}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn writing_keeps_the_directory_within_the_limit() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("not/yet/there");
+        let bytes_in = |place: &Path| -> u64 {
+            let files = fs::read_dir(place).expect("readable").flatten();
+            files.map(|file| file.metadata().expect("exists").len()).sum()
+        };
+        let allowed = 160_000;
+        let cache = KernelCache::lazy(place.clone(), allowed);
+        assert_eq!(cache.get(&key('a')), None);
+        assert!(!place.exists(), "a search creates nothing");
+        for number in 0..100 {
+            cache.put(&format!("{number:064}"), &[b'x'; 9_000]);
+            let used = bytes_in(&place);
+            assert!(used <= allowed + allowed / 16 + 9_000, "{used} bytes after entry {number}");
+        }
+        assert!(bytes_in(&place) >= allowed / 2 - 9_000, "half of the entries are kept");
+        assert!(cache.get(&format!("{:064}", 99)).is_some(), "the newest entry is kept");
+        // Another process removes what the first one left behind as soon as it stores something.
+        let smaller = KernelCache::lazy(place.clone(), 50_000);
+        smaller.put(&key('a'), &[b'x'; 9_000]);
+        assert!(bytes_in(&place) <= 50_000);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_created_is_ignored() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("file");
+        fs::write(&file, "").expect("writable");
+        let cache = KernelCache::lazy(file.join("cache"), MAX_BYTES);
+        cache.put(&key('a'), b"code");
+        assert_eq!(cache.get(&key('a')), None);
+    }
+
+    #[test]
     fn an_impossible_directory_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("file");
         fs::write(&file, "").expect("writable");
-        let error = KernelCache::open(&file.join("cache")).expect_err("below a file");
+        let error = KernelCache::open(&file.join("cache"), MAX_BYTES).expect_err("below a file");
         assert!(error.message().contains("name another directory with --kernel-cache"), "{error}");
     }
 }

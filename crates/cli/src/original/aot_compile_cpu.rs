@@ -90,6 +90,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let input = Input::of_model(model, config, None).with_loop_bounds(loop_bounds(&flags.loop_bound)?);
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
     let back = xla.options(BackOptions {
+        cache: crate::args::versions::cache(None, None)?,
         plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target, entry_point(prefix, class))
     });

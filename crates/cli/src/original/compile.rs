@@ -197,6 +197,7 @@ fn request(flags: &Compile, xla: &XlaFlags) -> Result<Request> {
         )
     })?;
     let back = xla.options(BackOptions {
+        cache: crate::args::versions::cache(None, None)?,
         plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target(flags)?, &flags.entry_point)
     });

@@ -10,11 +10,12 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
-/// Returns the tool's command in a directory, without flags from the environment.
+/// Returns the tool's command in a directory, without flags from the environment and without a
+/// cache.
 pub fn tfcompile(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tfcompile"));
-    command.current_dir(directory);
-    for variable in ["XLA_FLAGS", "TF_XLA_FLAGS", "TF_CPP_MIN_VLOG_LEVEL"] {
+    command.current_dir(directory).env("TFCOMPILE_KERNEL_CACHE", "");
+    for variable in ["XLA_FLAGS", "TF_XLA_FLAGS", "TF_CPP_MIN_VLOG_LEVEL", "TFCOMPILE_KERNEL_CACHE_LIMIT"] {
         command.env_remove(variable);
     }
     command

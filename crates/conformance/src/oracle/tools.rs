@@ -154,10 +154,17 @@ impl Tools {
         words
     }
 
+    /// The tool, without the user's cache: the code is to be generated, and times to be comparable.
+    fn without_cache(&self) -> Command {
+        let mut command = Command::new(&self.tool);
+        command.env("TFCOMPILE_KERNEL_CACHE", "");
+        command
+    }
+
     /// Compiles a model, and checks the undefined symbols of its object.
     pub(super) fn compile(&self, model: &Model<'_>, work: &Path) -> Result<Compiled, String> {
         let output =
-            run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", self.limit)?;
+            run(self.without_cache().args(self.command(model, work)), work, "tfcompile", self.limit)?;
         if !output.status.success() {
             return Err(format!("tfcompile: {}", describe_output(&output)));
         }
