@@ -156,6 +156,8 @@ pub(crate) fn generate(
     embedded: Option<ConstantsBlock>,
     observer: &mut dyn Observer,
 ) -> Result<MachineCode> {
+    // Unless the versions and the object still need them, packed constants are no longer kept.
+    options.plan.packings.clear();
     let Versions { first, others, counters } = versions;
     let code_options = CodegenOptions {
         freestanding: options.freestanding,

@@ -82,7 +82,8 @@ impl BackOptions {
     /// Text that identifies the generated code of a module. It omits options that do not affect the
     /// code.
     pub fn cache_key(&self) -> String {
-        let plan::Options { winograd, allow_tf32, precision, choices } = &self.plan;
+        // Packed constants affect no plan.
+        let plan::Options { winograd, allow_tf32, precision, choices, packings: _ } = &self.plan;
         let winograd = match winograd {
             plan::Winograd::Never => "never".to_owned(),
             plan::Winograd::Small => "small".to_owned(),

@@ -5,7 +5,7 @@ use hlo::Module;
 use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, ByteLookup,
     CallInliner, Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace,
-    ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining,
+    ConditionalSimplifier, ConstantFolding, ConstantPanels, ConvolutionCanonicalization, ConvolutionChaining,
     DeadCodeElimination, DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding,
     DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing,
     FloatRequantization, InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander,
@@ -265,6 +265,12 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
             plan::attention_pays(module, computation, id, &attention_targets, &attention_options)
         }),
     };
+    let (panels_targets, packings) = (targets.clone(), options.packings.clone());
+    let panels = ConstantPanels {
+        panels: Box::new(move |module, computation, id| {
+            plan::constant_panels(module, computation, id, &panels_targets, &packings)
+        }),
+    };
     let chaining = ConvolutionChaining {
         max_stages: plan::MAX_STAGES,
         saving: Box::new(move |module, computation, chain| {
@@ -272,6 +278,10 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         }),
     };
     let mut pipeline = pipeline_of(precision, !on_device);
+    if !on_device {
+        // Contractions have their final operands. Before lookups are fused.
+        pipeline.insert_before(ConcatenateInPlace.name(), Box::new(panels));
+    }
     if !has_byte_products {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction::default().name());

@@ -46,9 +46,9 @@ mod simplify;
 mod while_loop;
 
 pub use canonical::{
-    ByteContraction, ByteLookup, CallInliner, ConcatenateInPlace, ConvolutionCanonicalization, Defuser,
-    DotOperandLayout, DynamicDimensionResults, FlattenCallGraph, LayoutNormalization, ReductionNormalization,
-    SingleDevice,
+    ByteContraction, ByteLookup, CallInliner, ConcatenateInPlace, ConstantPanels,
+    ConvolutionCanonicalization, Defuser, DotOperandLayout, DynamicDimensionResults, FlattenCallGraph,
+    LayoutNormalization, PanelsOf, ReductionNormalization, SingleDevice,
 };
 pub use expanders::{
     BatchNormExpander, CholeskyExpander, DecompositionExpander, FftExpander, MapExpander, PowerExpander,

@@ -56,6 +56,12 @@ impl Pipeline {
         self.passes.truncate(at.unwrap_or(self.passes.len()));
     }
 
+    /// Inserts a pass before the first one with a name.
+    pub fn insert_before(&mut self, name: &str, pass: Box<dyn Pass>) {
+        let at = self.passes.iter().position(|pass| pass.name() == name);
+        self.passes.insert(at.expect("a pass of this pipeline"), pass);
+    }
+
     /// Appends a pass.
     pub fn push(&mut self, pass: Box<dyn Pass>) {
         self.passes.push(pass);

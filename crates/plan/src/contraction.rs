@@ -14,6 +14,7 @@ pub(crate) mod tile;
 pub(crate) mod weights;
 
 use crate::candidate::Candidate;
+use crate::packing::Packings;
 use convolution::Winograd;
 use target::Target;
 
@@ -27,4 +28,6 @@ pub(crate) struct Planner<'a> {
     pub(crate) allow_tf32: bool,
     /// The candidate to plan instead of the cost model's choice.
     pub(crate) candidate: Option<Candidate>,
+    /// Constants that were packed before.
+    pub(crate) packings: &'a Packings,
 }

@@ -67,7 +67,7 @@ pub use contraction::convolution::{
     GradientTransform, PackedColumns, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling,
     Transform, Winograd, WinogradGradientPlan, WinogradGradientScratch, WinogradPlan, WinogradScratch,
 };
-pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
+pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot, constant_panels};
 pub use contraction::extents::DotShape;
 pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping, Sums};
 pub use contraction::panels::PanelLayout;
@@ -95,7 +95,7 @@ pub use kernel_plan::KernelPlan;
 pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
 pub use options::{Options, Precision};
-pub use packing::{PackedConstant, Packing};
+pub use packing::{PackedConstant, Packing, Packings};
 pub use planner::{attention_pays, plan, plan_with};
 pub use reduction::reduce::{ReduceKind, ReducePlan};
 pub use reduction::reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};

@@ -2,6 +2,7 @@
 
 use crate::choices::Choices;
 use crate::contraction::convolution::Winograd;
+use crate::packing::Packings;
 use shape::PrimitiveType;
 use std::sync::Arc;
 
@@ -49,4 +50,6 @@ pub struct Options {
     pub precision: Precision,
     /// Measured choices. The cost models decide for kernels without one.
     pub choices: Arc<Choices>,
+    /// Constants that were packed, for other plans of the same module.
+    pub packings: Packings,
 }

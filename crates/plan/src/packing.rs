@@ -1,6 +1,8 @@
 //! Packing: operands in a kernel's own layout.
 
 use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory from which a kernel reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,4 +23,66 @@ pub struct PackedConstant {
     pub operand: Option<usize>,
     /// The packed elements, 64-byte aligned in the constants block.
     pub bytes: Bytes,
+}
+
+/// Packed constants by their source and form, so that the plans of several targets and functions
+/// share them. Clones are the same collection; it does not affect plans, so all are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Packings(Arc<Mutex<BTreeMap<(usize, usize, String), Shared>>>);
+
+/// A packed constant.
+#[derive(Debug)]
+struct Shared {
+    /// Keeps the address in the key in use.
+    _source: Bytes,
+    packed: Bytes,
+}
+
+impl Packings {
+    /// Packs a constant, or returns the result of an earlier call with the same bytes in memory and
+    /// the same description of the form.
+    pub(crate) fn share(&self, source: &Bytes, form: String, pack: impl FnOnce() -> Bytes) -> Bytes {
+        let key = (source.as_ptr() as usize, source.len(), form);
+        if let Some(shared) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return shared.packed.clone();
+        }
+        let packed = pack();
+        let shared = Shared { _source: source.clone(), packed: packed.clone() };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shared);
+        packed
+    }
+
+    /// Releases the constants.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl PartialEq for Packings {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Packings {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_packed_once_for_each_form() {
+        let packings = Packings::default();
+        let (one, other) = (Bytes::from(vec![1u8; 100]), Bytes::from(vec![1u8; 100]));
+        let pack = |source: &Bytes, form: &str, value: u8| {
+            packings.clone().share(source, form.to_owned(), || vec![value; 3].into())
+        };
+        assert_eq!(pack(&one, "a", 1), [1; 3][..]);
+        assert_eq!(pack(&one.clone(), "a", 2), [1; 3][..], "the same bytes in the same form");
+        assert_eq!(pack(&one, "b", 3), [3; 3][..]);
+        assert_eq!(pack(&other, "a", 4), [4; 3][..]);
+        assert_eq!(pack(&one.slice(..50), "a", 5), [5; 3][..]);
+        packings.clear();
+        assert_eq!(pack(&one, "a", 6), [6; 3][..]);
+    }
 }

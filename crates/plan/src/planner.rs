@@ -38,7 +38,8 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
                 None
             });
             let Options { winograd, allow_tf32, .. } = *options;
-            let planner = Planner { target, winograd, allow_tf32, candidate };
+            let packings = &options.packings;
+            let planner = Planner { target, winograd, allow_tf32, candidate, packings };
             match plan_instruction(module, computation, instruction, planner) {
                 Ok(mut plan) => {
                     plan.work = work(module, computation, instruction, &plan)?;

@@ -8,6 +8,7 @@ use super::convolution::{ConvolutionDims, ConvolutionPlan, Stage, Winograd, band
 use super::operands::is_read_once;
 use crate::fusion::{Fusion, Position};
 use crate::kernel_plan::KernelPlan;
+use crate::packing::Packings;
 use crate::tasks;
 use hlo::{Computation, ConvolutionForm, FusionKind, InstructionId, Module, Op};
 use std::collections::BTreeMap;
@@ -47,7 +48,9 @@ const MAX_SCRATCH: u64 = 64 << 20;
 
 /// Plans a body of several convolutions, each of which reads the epilogue of the previous one.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ChainPlan>> {
-    let planner = Planner { target, winograd: Winograd::default(), allow_tf32: false, candidate: None };
+    let packings = &Packings::default();
+    let planner =
+        Planner { target, winograd: Winograd::default(), allow_tf32: false, candidate: None, packings };
     let links = links(fusion)?;
     let views: Vec<Fusion<'_>> = links.iter().map(|link| fusion.up_to(link.root)).collect();
     let stages = views.iter().zip(&links).map(|(view, link)| stage(view, link.hero));

@@ -11,8 +11,10 @@ mod dims;
 mod display;
 mod order;
 mod pack;
+mod shared;
 
 pub use dims::{DotDims, Extent};
+pub use shared::constant_panels;
 
 pub(crate) use candidates::{candidate, candidates};
 
@@ -285,7 +287,7 @@ pub(crate) fn plan(
         let bytes = match (&weights, plan.grouping) {
             (Some((form, arrays)), _) => pack::weight_panels(*form, arrays, &plan, tiled.panels),
             (None, Some(grouping)) => pack::group_panels(literal, &plan, tiled.panels, grouping),
-            (None, None) => pack::panels(literal, &plan, tiled.panels),
+            (None, None) => pack::panels(literal, &plan, tiled.panels, planner.packings),
         };
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
         // The panels contain the scales.

@@ -8,6 +8,7 @@ use crate::candidate::Candidate;
 use crate::contraction::convolution::ConvolutionKind;
 use crate::contraction::{Planner, tile};
 use crate::fusion::Fusion;
+use crate::packing::Packings;
 use hlo::InstructionId;
 use shape::PrimitiveType;
 use target::Target;
@@ -32,7 +33,8 @@ pub(crate) fn candidates(
     winograd: Winograd,
 ) -> Vec<Candidate> {
     let stage = Stage { fusion, hero, input: None, bands: None };
-    let planner = Planner { target, winograd, allow_tf32: false, candidate: None };
+    let planner =
+        Planner { target, winograd, allow_tf32: false, candidate: None, packings: &Packings::default() };
     let Ok((chosen, constant)) = stage.loops(planner) else { return Vec::new() };
     let is_constant = constant.is_some();
     let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;

@@ -1,10 +1,11 @@
 //! Packs a constant right operand.
 
 use super::DotPlan;
-use super::dims::Extent;
+use super::dims::{DotDims, Extent};
 use crate::contraction::grouping::Grouping;
 use crate::contraction::panels::{PanelLayout, converted, for_each_panel};
 use crate::contraction::weights::{WeightArrays, Weights};
+use crate::packing::Packings;
 use bytes::Bytes;
 use shape::Literal;
 
@@ -12,7 +13,13 @@ use shape::Literal;
 const LINES: usize = 64;
 
 /// Panels of a constant, for all products, converted to the accumulator's type.
-pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
+pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout, packings: &Packings) -> Bytes {
+    let DotDims { rhs_batch, rhs_k, columns, .. } = &plan.dims;
+    let form = format!("{:?}", (plan.accumulator, plan.shape.batch, rhs_batch, rhs_k, columns, layout));
+    packings.share(literal.bytes(), form, || fill_panels(literal, plan, layout))
+}
+
+fn fill_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
     let literal = converted(literal, plan.accumulator);
     let source = literal.bytes();
     let (size, columns) = (layout.element_bytes as usize, layout.width as usize);
