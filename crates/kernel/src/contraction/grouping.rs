@@ -7,6 +7,9 @@ use plan::{Factors, Grouping, Sums};
 /// The upper bit of each byte of a group.
 const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
 
+/// Bytes of a lane.
+const WORD: u32 = 4;
+
 /// Adds the products of groups to each lane's sum.
 pub(crate) fn multiply_add(
     b: &mut FunctionBuilder,
@@ -42,7 +45,6 @@ pub(crate) fn load_group(
     pointer: ValueId,
     bytes: u32,
 ) -> ValueId {
-    const WORD: u32 = 4;
     if grouping.sums != Sums::Pairs {
         return load_bytes(b, pointer, bytes);
     }
@@ -54,6 +56,34 @@ pub(crate) fn load_group(
     let upper = load_bytes(b, upper, bytes.saturating_sub(WORD));
     let both = b.splat(lower, 2);
     b.insert(both, 1, upper)
+}
+
+/// Loads the last of `groups` groups of a run, which is not whole, given the address of its own
+/// summands. It is loaded with the summands before, whose factors are 0. Floats among them become
+/// 0, because they may be infinite.
+pub(crate) fn load_last_group(
+    b: &mut FunctionBuilder,
+    grouping: Grouping,
+    pointer: ValueId,
+    groups: i64,
+) -> ValueId {
+    if groups < 2 {
+        return load_group(b, grouping, pointer, grouping.tail_bytes());
+    }
+    let before = grouping.bytes() as u32 - grouping.tail_bytes();
+    let pointer = b.offset_bytes(pointer, -i64::from(before));
+    let group = load_group(b, grouping, pointer, grouping.bytes() as u32);
+    if matches!(grouping.factors, Factors::Bytes { .. }) {
+        return group;
+    }
+    let kept = |bytes: u32| i64::from((u64::from(u32::MAX) << (8 * bytes.min(WORD))) as u32 as i32);
+    let ty = b.ty(group);
+    let mut mask = b.integer(ty, kept(before));
+    if ty.lanes > 1 {
+        let upper = b.integer(Type::scalar(ScalarType::I32), kept(before.saturating_sub(WORD)));
+        mask = b.insert(mask, 1, upper);
+    }
+    b.binary(BinaryOp::And, group, mask)
 }
 
 /// Loads the groups of a vector of columns: one vector or, if columns are multiplied in pairs, one

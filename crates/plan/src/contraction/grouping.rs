@@ -123,6 +123,15 @@ impl Grouping {
         self.tail * (self.bytes() / self.summands()) as u32
     }
 
+    /// The number in its run of the summand at a place of a group; `None` for padding. The last
+    /// group of a run holds the last summands at its end: it is loaded whole, with summands of the
+    /// group before, whose factors are then 0. In a run of one group, padding follows the summands.
+    pub(crate) fn summand(self, run: usize, group: usize, place: usize) -> Option<usize> {
+        let (size, tail) = (self.summands() as usize, self.tail as usize);
+        let padding = if tail > 0 && run > size && group == run / size { size - tail } else { 0 };
+        Some(group * size + place.checked_sub(padding)?).filter(|&number| number < run)
+    }
+
     /// True if the left operand's bytes are flipped.
     pub fn is_flipped(self) -> bool {
         matches!(self.factors, Factors::Bytes { is_flipped: true, .. })
@@ -438,5 +447,17 @@ mod tests {
         let source = [1, 2, 3, 4];
         grouping.fill(&mut packed, layout, &source, |_, column, k| (k == 0).then_some(column));
         assert_eq!(packed, [1, 2, 0, 0, 3, 4, 0, 0]);
+    }
+
+    #[test]
+    fn the_last_group_of_a_run_ends_with_its_summands() {
+        let factors = Factors::Bytes { is_signed: false, is_flipped: true };
+        let grouping = |tail| Grouping { factors, tail, is_widened: false, sums: Sums::Lanes };
+        let of = |tail, run, group| [0, 1, 2, 3].map(|place| grouping(tail).summand(run, group, place));
+        assert_eq!(of(1, 9, 1), [4, 5, 6, 7].map(Some));
+        assert_eq!(of(1, 9, 2), [None, None, None, Some(8)]);
+        assert_eq!(of(3, 11, 2), [None, Some(8), Some(9), Some(10)]);
+        assert_eq!(of(0, 8, 1), [4, 5, 6, 7].map(Some));
+        assert_eq!(of(3, 3, 0), [Some(0), Some(1), Some(2), None]);
     }
 }

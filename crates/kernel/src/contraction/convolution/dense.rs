@@ -375,11 +375,11 @@ impl Reduction<'_> {
         at: At,
         mut sums: Vec<ValueId>,
     ) -> Result<Vec<ValueId>> {
-        let vectors = self.kernel_vectors(cx, at.kernel, index, 0)?;
+        let (dense, vectors) = (self.nest.dense, self.kernel_vectors(cx, at.kernel, index, 0)?);
         let element = |b: &mut FunctionBuilder, row: ValueId| {
             let input = b.offset(at.input, row, 1);
             let input = b.offset(input, index, grouping.bytes());
-            Ok(grouping::load_group(b, grouping, input, grouping.tail_bytes()))
+            Ok(grouping::load_last_group(b, grouping, input, dense.inputs))
         };
         self.multiply(cx, &self.rows, element, &vectors, &mut sums)?;
         Ok(sums)

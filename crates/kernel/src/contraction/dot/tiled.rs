@@ -113,8 +113,8 @@ fn tile(
     (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
     // Each iteration adds a few summands. The remaining ones follow the loop as straight-line code.
     let unroll = plan.tiled.unroll.max(1);
-    let tail = plan.dot.grouping.map_or(0, Grouping::tail_bytes);
-    let k = pass.count - i64::from(tail > 0);
+    let has_tail = plan.dot.grouping.is_some_and(|grouping| grouping.tail > 0);
+    let k = pass.count - i64::from(has_tail);
     let whole = k - k % unroll;
     let ahead =
         if plan.tiled.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
@@ -136,9 +136,9 @@ fn tile(
         let set = (step % sets) as usize;
         inputs.accumulate(cx, end, step, &[], &mut sums[set * width..(set + 1) * width]);
     }
-    if let Some(grouping) = plan.dot.grouping.filter(|_| tail > 0) {
+    if let Some(grouping) = plan.dot.grouping.filter(|_| has_tail) {
         let last = cx.index(k);
-        let rows = inputs.last_bytes(cx, grouping, last, tail);
+        let rows = inputs.last_groups(cx, grouping, last, pass.count);
         inputs.accumulate(cx, last, 0, &rows, &mut sums[..width]);
     }
     let mut sums = add_sets(cx, sums, width);
@@ -345,19 +345,19 @@ impl Inputs<'_> {
         row.repeat(self.place.rows as usize)
     }
 
-    /// Loads each row's bytes of the last group, which is not whole.
-    fn last_bytes(
+    /// Loads each row's last group of `count`, which is not whole.
+    fn last_groups(
         &self,
         b: &mut FunctionBuilder,
         grouping: Grouping,
         index: ValueId,
-        count: u32,
+        count: i64,
     ) -> Vec<ValueId> {
         let lhs = b.offset(self.lhs, index, self.product.lhs_k);
         let rows = 0..i64::from(self.place.rows);
         rows.map(|row| {
             let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
-            grouping::load_group(b, grouping, pointer, count)
+            grouping::load_last_group(b, grouping, pointer, count)
         })
         .collect()
     }

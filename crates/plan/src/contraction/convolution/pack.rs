@@ -50,10 +50,10 @@ fn group_panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan, gr
     for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
         let (group, first) = (number / panels, number % panels * width);
         grouping.fill(packed, layout, source, |row, column, number| {
-            let input = row % rows * grouping.summands() as usize + number;
+            let input = grouping.summand(inputs, row % rows, number)?;
             let (tap, output) = (row / rows, first + column);
             let at = ((tap * inputs + input) * groups + group) * outputs + output;
-            (input < inputs && output < outputs).then_some(at)
+            (output < outputs).then_some(at)
         });
     });
     packed.into()

@@ -69,9 +69,8 @@ pub(super) fn group_panels(
         let base = batches[number / panels];
         let first = number % panels * columns;
         grouping.fill(packed, layout, source, |row, column, number| {
-            let k = ks.get(row * grouping.summands() as usize + number);
-            let n = ns.get(first + column);
-            k.zip(n).map(|(k, n)| base + k + n)
+            let k = ks[grouping.summand(ks.len(), row, number)?];
+            ns.get(first + column).map(|n| base + k + n)
         });
     });
     packed.into()
