@@ -22,10 +22,12 @@ pub(crate) struct Epilogue<'a> {
     moves: Vec<Move<'a>>,
     /// True if an elementary function is computed.
     has_elementary_functions: bool,
+    /// True if some steps compute with 64 bits, in two vectors for each vector of sums.
+    has_wide_steps: bool,
 }
 
-/// Number of steps, such as the scaling of a quantized layer, whose constants take the registers
-/// that hold the sums of a tile.
+/// Number of steps, such as the fixed-point scaling of a quantized layer, that take the registers
+/// that hold the sums of a tile if some of them compute with 64 bits.
 const MANY_STEPS: usize = 8;
 
 /// Number of summands up to which storing and loading the sums takes a notable part of the time.
@@ -42,8 +44,13 @@ enum Move<'a> {
 
 impl<'a> Epilogue<'a> {
     fn new(fusion: &Fusion<'a>, contraction: InstructionId) -> Result<Self> {
+        let dependents = dependents(fusion, contraction);
+        let is_wide = |&id: &InstructionId| {
+            fusion.body[id].shape().as_array().is_some_and(|shape| shape.element_type.byte_size() == 8)
+        };
         Ok(Self {
-            dependents: dependents(fusion, contraction),
+            has_wide_steps: dependents.iter().any(is_wide),
+            dependents,
             moves: moves(fusion, contraction)?,
             has_elementary_functions: has_elementary_functions(fusion, contraction),
         })
@@ -56,7 +63,8 @@ impl<'a> Epilogue<'a> {
     /// True if it should not keep the sums of a tile, integers of `summands` products, in
     /// registers.
     pub(crate) fn is_apart(&self, summands: i64) -> bool {
-        self.has_elementary_functions || self.dependents.len() >= MANY_STEPS && summands > FEW_SUMMANDS
+        let is_long = self.has_wide_steps && self.dependents.len() >= MANY_STEPS;
+        self.has_elementary_functions || is_long && summands > FEW_SUMMANDS
     }
 
     /// Maps the position of a contraction's element to its position in what the kernel computes.

@@ -180,8 +180,10 @@ pub(crate) fn finish_rows(
     let size = sums.iter().map(|&sum| bytes_of(cx.ty(sum))).max().unwrap_or(0) as i64;
     let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
     if rows < 2 || !fits || !cx.epilogue_of(contraction)?.is_apart(summands) {
-        return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
-            finish(cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
+        // One vector of columns after the other, so that few of their constants are in registers.
+        let places = (0..per_row).flat_map(|column| (0..rows).map(move |row| (row, column)));
+        return places.into_iter().try_for_each(|(row, column)| {
+            finish(cx, &Index::constant(row as i64), column, sums[row * per_row + column])
         });
     }
     let slot = sums_slot(cx)?;
