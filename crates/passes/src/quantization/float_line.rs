@@ -6,9 +6,11 @@
 use super::float_rounding::{self, MOST};
 use super::steps::{Chain, Line};
 
-/// `round(x * scale + offset)`; with a mirrored offset, `round(x * scale - offset)` for `x < 0`.
+/// `round((x + shift) * scale + offset)`; with a mirrored offset, whose shift is 0,
+/// `round(x * scale - offset)` for `x < 0`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FloatLine {
+    pub(super) shift: i32,
     pub(super) scale: f32,
     pub(super) offset: f32,
     /// Inputs whose results are corrected, and by how much.
@@ -17,6 +19,14 @@ pub(super) struct FloatLine {
 
 /// Maximum number of exceptions. More take longer than the arithmetic that a line replaces.
 const MOST_EXCEPTIONS: usize = 3;
+
+/// Number of shifts that are tried. Products round differently after each.
+const SHIFTS: i64 = 12;
+
+/// Distances of the scales that are tried, in units of the last place. The last ones are tried for
+/// the first shift only.
+const ULPS: [i32; 13] = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6];
+const FEW_ULPS: usize = 3;
 
 /// Form of the lines of all channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +41,8 @@ impl FloatLine {
     /// The result without exceptions, in the arithmetic of the generated code.
     pub(super) fn rounded(&self, form: Form, x: i64) -> i64 {
         let offset = if form.is_mirrored && x < 0 { -self.offset } else { self.offset };
-        float_rounding::integer(x as f32 * self.scale + offset) + i64::from(form.zero)
+        let shifted = (x + i64::from(self.shift)) as f32;
+        float_rounding::integer(shifted * self.scale + offset) + i64::from(form.zero)
     }
 }
 
@@ -79,40 +90,63 @@ impl Starts {
         Form { is_mirrored, zero }
     }
 
-    /// A line with the same results, and with few exceptions.
-    pub(super) fn fit(&self, form: Form) -> Option<FloatLine> {
+    /// A line with the same results and with few exceptions. More than `enough` of them are worth
+    /// further trials.
+    pub(super) fn fit(&self, form: Form, enough: usize) -> Option<FloatLine> {
         let slope = self.lines[0].slope;
         let most = self.ends.iter().map(|end| (end.0 as f64 * slope).abs()).fold(1.0, f64::max);
-        if !(slope > 0.0 && slope < 0.5 && most + self.lines[1].offset.abs() < MOST) {
+        if !(slope > 0.0 && slope < 0.5 && most + 2.0 * self.lines[1].offset.abs() < MOST) {
             return None;
         }
         let mut best: Option<FloatLine> = None;
-        for ulps in [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6] {
-            let scale = f32::from_bits((slope as f32).to_bits().checked_add_signed(ulps)?);
-            for offset in self.offsets(form, scale) {
-                let mut line = FloatLine { scale, offset, exceptions: Vec::new() };
-                let most = best.as_ref().map_or(MOST_EXCEPTIONS + 1, |best| best.exceptions.len());
-                if form.is_mirrored && offset < 0.0 {
-                    continue;
+        for (number, shift) in self.shifts(form).into_iter().enumerate() {
+            let ulps = if number == 0 { &ULPS[..] } else { &ULPS[..FEW_ULPS] };
+            for &ulps in ulps {
+                let scale = f32::from_bits((slope as f32).to_bits().checked_add_signed(ulps)?);
+                for offset in self.offsets(form, scale, shift) {
+                    let mut line = FloatLine { shift, scale, offset, exceptions: Vec::new() };
+                    let most = best.as_ref().map_or(MOST_EXCEPTIONS + 1, |best| best.exceptions.len());
+                    if form.is_mirrored && offset < 0.0 {
+                        continue;
+                    }
+                    let Some(exceptions) = self.exceptions(form, &line, most) else { continue };
+                    line.exceptions = exceptions;
+                    if line.exceptions.len() <= enough {
+                        return Some(line);
+                    }
+                    best = Some(line);
                 }
-                let Some(exceptions) = self.exceptions(form, &line, most) else { continue };
-                line.exceptions = exceptions;
-                if line.exceptions.is_empty() {
-                    return Some(line);
-                }
-                best = Some(line);
             }
         }
         best
     }
 
+    /// Integers that may be added to inputs. Near the first one, inputs whose results are 0 become
+    /// 0, so that products are small and their roundings, too. The others differ by up to some
+    /// steps of the result.
+    fn shifts(&self, form: Form) -> Vec<i32> {
+        const SPREAD: i64 = 4;
+        if form.is_mirrored {
+            return vec![0];
+        }
+        let [middle, step] = [self.lines[1].offset, 1.0].map(|x| (x / self.lines[1].slope).round() as i64);
+        let shift = |number: i64| {
+            // Multiples of an irrational number, which spread evenly.
+            let part = (number as f64 * 0.618_034).fract() - 0.5;
+            let shift = if number == 0 { middle } else { middle + (part * (SPREAD * step) as f64) as i64 };
+            let fits = self.ends.iter().all(|end| i32::try_from(end.0 + shift).is_ok());
+            i32::try_from(shift).ok().filter(|_| fits)
+        };
+        (0..SHIFTS).filter_map(shift).collect()
+    }
+
     /// Offsets for which real numbers have the same results, or nearly so.
-    fn offsets(&self, form: Form, scale: f32) -> Vec<f32> {
+    fn offsets(&self, form: Form, scale: f32, shift: i32) -> Vec<f32> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for (input, result) in self.results() {
             let edge = (result - i64::from(form.zero)) as f64 - 0.5;
             for (x, is_above) in [(input, true), (input - 1, false)] {
-                let rest = edge - x as f64 * f64::from(scale);
+                let rest = edge - (x + i64::from(shift)) as f64 * f64::from(scale);
                 let is_flipped = form.is_mirrored && x < 0;
                 let rest = if is_flipped { -rest } else { rest };
                 if is_above == is_flipped {
@@ -123,7 +157,8 @@ impl Starts {
             }
         }
         if !(low.is_finite() && high.is_finite()) {
-            return vec![(self.lines[1].offset - 0.5 - f64::from(form.zero)) as f32];
+            let shifted = f64::from(shift) * f64::from(scale);
+            return vec![(self.lines[1].offset - 0.5 - f64::from(form.zero) - shifted) as f32];
         }
         [0.5, 0.3, 0.7, 0.1, 0.9].map(|part| (low + (high - low) * part) as f32).to_vec()
     }

@@ -15,10 +15,12 @@ use std::collections::BTreeMap;
 use support::Result;
 
 /// `convert(clamp(least, rounded(rounded(x * factor >> 31) >> shift) + zero, most)) =>
-/// convert(clamp(least, bits(convert(x) * scale + offset + 1.5 * 2^23) - bits(1.5 * 2^23) + zero,
-/// most))` for `s32` sums x and results of bytes. The addition rounds to an integer, which is in
-/// the lowest bits. An offset with the sign of x rounds halves away from zero. The product of 64
-/// bits takes two instructions for each half of a vector and the roundings several more.
+/// convert(clamp(least, bits(convert(x + near) * scale + offset + 1.5 * 2^23) - bits(1.5 * 2^23) +
+/// zero, most))` for `s32` sums x and results of bytes. The addition of `1.5 * 2^23` rounds to an
+/// integer, which is in the lowest bits. An offset with the sign of x rounds halves away from zero.
+/// Without it, an integer that is added to x brings the products near zero, where `f32` has more
+/// places. The product of 64 bits takes two instructions for each half of a vector and the
+/// roundings several more.
 ///
 /// Both sides never decrease, so at most 255 inputs for each channel, at which the byte changes,
 /// determine them. The pass computes these inputs and searches a scale and an offset for which the
@@ -130,11 +132,14 @@ impl Scaling {
             return None;
         }
         let mut form = None;
-        let mut lines = Vec::new();
+        let (mut lines, mut most) = (Vec::new(), 0);
         for channel in 0..channels {
             let starts = Starts::of(&chain, channel, range, limits)?;
             let form = *form.get_or_insert_with(|| starts.form());
-            lines.push(starts.fit(form)?);
+            // The channel with the most exceptions determines the time of all.
+            let line = starts.fit(form, most)?;
+            most = most.max(line.exceptions.len());
+            lines.push(line);
         }
         Some(Self { x: chain.source, dimension: chain.dimension, form: form?, lines, limits })
     }
@@ -159,6 +164,9 @@ impl Scaling {
         } else {
             edit.convert(self.x, PrimitiveType::S32)
         };
+        let is_shifted = self.lines.iter().any(|line| line.shift != 0);
+        let shift = is_shifted.then(|| edit.spread(&of_channels(&|line| line.shift.into()), &s32));
+        let x = shift.map_or(x, |shift| edit.add(Op::Add {}, &s32, &[x, shift]));
         let real = edit.convert(x, PrimitiveType::F32);
         let scale = edit.spread(&of_channels(&|line| line.scale.into()), &f32);
         let product = edit.add(Op::Multiply {}, &f32, &[real, scale]);
@@ -169,7 +177,8 @@ impl Scaling {
         let rounds = self.lines.iter().map(|line| line.exceptions.len()).max().unwrap_or(0);
         for round in 0..rounds {
             let exception = |line: &FloatLine| line.exceptions.get(round).copied().unwrap_or_default();
-            let at = edit.spread(&of_channels(&|line| exception(line).0.into()), &s32);
+            let at = |line: &FloatLine| f64::from(exception(line).0) + f64::from(line.shift);
+            let at = edit.spread(&of_channels(&at), &s32);
             let by = edit.spread(&of_channels(&|line| exception(line).1.into()), &s32);
             let none = edit.spread(&ChannelConstant::of_all(0.0), &s32);
             let comparison_type = ComparisonType::default();
