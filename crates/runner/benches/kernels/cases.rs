@@ -250,8 +250,9 @@ fn of_bf16(family: &'static str, case: Case) -> Case {
     Case { family, work: Work::Pairs(operations), text, ..case }
 }
 
-/// A quantized layer with a zero point: its sums are multiplied by a 32-bit fixed-point number for
-/// each feature and rounded as TensorFlow Lite does.
+/// A quantized layer with zero points, followed by ReLU: its sums are multiplied by a 32-bit
+/// fixed-point number for each feature and rounded as TensorFlow Lite does, in the form in which
+/// layers of `.tflite` files are imported.
 fn scaled(layer: Layer, groups: i64) -> Case {
     let family = if groups == 1 { "convolution of bytes, scaled" } else { "depthwise of bytes, scaled" };
     let plain = of_bytes(family, convolution("", layer, groups));
@@ -286,12 +287,13 @@ fn scaled(layer: Layer, groups: i64) -> Case {
     }
     body += &format!(
         " n = s64{shape} add(p, nudge)\n q = s64{shape} shift-right-arithmetic(n, bits)\n high = s64{shape} minimum(q, most)\n \
-         power = s64{shape} shift-left(one, s)\n mask = s64{shape} subtract(power, one)\n r = s64{shape} and(high, mask)\n \
-         half = s64{shape} shift-right-arithmetic(mask, one)\n hn = pred{shape} compare(high, none), direction=LT\n \
-         extra = s64{shape} select(hn, one, none)\n threshold = s64{shape} add(half, extra)\n \
-         t = s64{shape} shift-right-arithmetic(high, s)\n more = pred{shape} compare(r, threshold), direction=GT\n \
-         t1 = s64{shape} add(t, one)\n rounded = s64{shape} select(more, t1, t)\n narrow = s32{shape} convert(rounded)\n \
-         least = s32[] constant(-128)\n largest = s32[] constant(127)\n z = s32{shape} clamp(least, narrow, largest)\n \
+         power = s64{shape} shift-left(one, s)\n half = s64{shape} shift-right-arithmetic(power, one)\n \
+         below = pred{shape} compare(high, none), direction=LT\n lower = s64{shape} minimum(s, one)\n \
+         extra = s64{shape} select(below, lower, none)\n raised = s64{shape} add(high, half)\n \
+         rest = s64{shape} subtract(raised, extra)\n t = s64{shape} shift-right-arithmetic(rest, s)\n \
+         narrow = s32{shape} convert(t)\n to0 = s32[] constant(-128)\n to = s32{shape} broadcast(to0), dimensions={{}}\n \
+         moved = s32{shape} add(narrow, to)\n least = s32[] constant(-128)\n largest = s32[] constant(127)\n \
+         z = s32{shape} clamp(least, moved, largest)\n \
          y = s8{shape} convert(z)"
     );
     Case { text: entry("", &body, &format!("s8{shape}")), ..plain }
