@@ -80,9 +80,10 @@ class ThreadPool {
   static constexpr ::std::int64_t kSpinMicroseconds = 200;
   // Number of checks for completion before the caller yields its processor.
   static constexpr int kLooks = 1000;
-  // Number of checks for completion of the others' shares before a finished worker helps them.
-  // Their data and counters are in their caches, so helping too early is costly.
-  static constexpr int kPatience = 16;
+  // Number of checks for completion of the others' shares before a finished worker helps them. This
+  // takes a few microseconds. Workers of a balanced job finish within a shorter time of each other,
+  // and looking at another worker's counter would only delay that worker.
+  static constexpr int kPatience = 64;
   // Number of chunks per share, so that workers that finish early can help.
   static constexpr ::std::int64_t kChunks = 8;
   // Bits of a chunk counter. The higher bits hold the number of its job.
@@ -123,14 +124,15 @@ class ThreadPool {
 
   // Each worker begins with its own items, which are the same whenever `count` is the same: results
   // of one loop are still in its caches when the next loop reads them. Then it helps the others.
-  struct alignas(64) Share {
+  // Fields of different writers are two cache lines apart: processors fetch lines in pairs.
+  struct alignas(128) Share {
     // Number of claimed chunks of the share in the job whose number is in the higher bits; zero for
     // later jobs. A job ends when all its chunks are done. Threads that come later find nothing to
     // claim, so no thread waits for them.
     ::std::atomic<::std::uint64_t> taken{0};
     // Number of chunks of all shares that the worker has done in the job whose number is in the
     // higher bits.
-    alignas(64)::std::atomic<::std::uint64_t> done{0};
+    alignas(128)::std::atomic<::std::uint64_t> done{0};
   };
 
   // Publishes a job. The number is odd while the other fields are being written, so that concurrent
@@ -157,8 +159,9 @@ class ThreadPool {
     Share& share = shares_[static_cast<::std::size_t>(owner)];
     const ::std::uint64_t chunks = job.Chunks(owner);
     const ::std::uint64_t before = *done;
-    for (::std::uint64_t chunk = 0; Take(share, job.number, chunks, &chunk); ++*done) {
-      DoChunk(job, job.Begin(owner, chunk), job.Begin(owner, chunk + 1), worker);
+    for (::std::uint64_t chunk = 0; const ::std::uint64_t count = Take(share, job.number, chunks, &chunk);) {
+      DoChunks(job, job.Begin(owner, chunk), job.Begin(owner, chunk + count), worker);
+      *done += count;
     }
     if (*done != before) {
       shares_[static_cast<::std::size_t>(worker)].done.store(job.number << kCounterBits | *done,
@@ -174,19 +177,22 @@ class ThreadPool {
     }
   }
 
-  // Claims a chunk of a share. Returns false if none is left.
-  static bool Take(Share& share, ::std::uint64_t job, ::std::uint64_t chunks, ::std::uint64_t* chunk) {
+  // Claims half of the chunks of a share that are left, at least one. Returns their number and the
+  // first of them, or zero if none is left.
+  static ::std::uint64_t Take(Share& share, ::std::uint64_t job, ::std::uint64_t chunks, ::std::uint64_t* chunk) {
     ::std::uint64_t taken = share.taken.load(::std::memory_order_relaxed);
+    ::std::uint64_t count = 0;
     do {
       const ::std::uint64_t of = taken >> kCounterBits;
       *chunk = of < job ? 0 : taken & kCounterMask;
-      if (of > job || *chunk >= chunks) return false;
-    } while (!share.taken.compare_exchange_weak(taken, (job << kCounterBits) + *chunk + 1,
+      if (of > job || *chunk >= chunks) return 0;
+      count = (chunks - *chunk + 1) / 2;
+    } while (!share.taken.compare_exchange_weak(taken, (job << kCounterBits) + *chunk + count,
                                                 ::std::memory_order_relaxed));
-    return true;
+    return count;
   }
 
-  void DoChunk(const Job& job, ::std::int64_t begin, ::std::int64_t end, int worker) {
+  void DoChunks(const Job& job, ::std::int64_t begin, ::std::int64_t end, int worker) {
     if (error_.load(::std::memory_order_relaxed) != 0) return;
     const ::std::int32_t error = job.body(job.data, begin, end, worker);
     ::std::int32_t none = 0;
@@ -269,13 +275,14 @@ class ThreadPool {
   }
 
   // The current job. Written by the caller that holds `busy_`.
-  alignas(64)::std::atomic<::std::uint64_t> number_{0};
+  alignas(128)::std::atomic<::std::uint64_t> number_{0};
   ::std::atomic<::tfcompile_parallel_body> body_{nullptr};
   ::std::atomic<void*> data_{nullptr};
   ::std::atomic<::std::int64_t> count_{0};
 
-  alignas(64)::std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  ::std::atomic<::std::int32_t> error_{0};
+  // Set while a caller uses the threads. Each job writes it; the members after it change rarely.
+  alignas(128)::std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  alignas(128)::std::atomic<::std::int32_t> error_{0};
   ::std::atomic<int> sleepers_{0};
   ::std::atomic<bool> stop_{false};
   bool spins_ = false;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::hint::spin_loop;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, available_parallelism, yield_now};
@@ -29,9 +30,10 @@ const SPINS: u32 = 4000;
 /// processor.
 const LOOKS: u32 = 1000;
 
-/// Number of times that a worker looks whether the others have finished before it helps them. The
-/// chunks that it would take have their data, and their counter, in the caches of the others.
-const PATIENCE: u32 = 16;
+/// Number of times that a worker looks whether the others have finished before it helps them. This
+/// takes a few microseconds. Workers of a balanced job finish within a shorter time of each other,
+/// and looking at another worker's counter would only delay that worker.
+const PATIENCE: u32 = 64;
 
 /// Number of chunks of a share. Workers that finish early take chunks of other shares.
 const CHUNKS: i64 = 8;
@@ -44,8 +46,8 @@ const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 struct Shared {
     present: Present,
     shares: Vec<Share>,
-    /// True while a caller uses the threads.
-    busy: AtomicBool,
+    /// True while a caller uses the threads. Each job writes it; the fields below change rarely.
+    busy: Line<AtomicBool>,
     /// Code with which a part of the present job failed, or 0.
     status: AtomicI32,
     sleepers: AtomicUsize,
@@ -59,7 +61,7 @@ struct Shared {
 
 /// The present job. Only the caller that set `busy` writes it.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Present {
     /// Number of the job. Odd while the other fields are being written, so that readers can tell.
     number: AtomicU64,
@@ -81,9 +83,9 @@ struct Share {
     done: Line<AtomicU64>,
 }
 
-/// Value alone in its cache line.
+/// Value alone in its pair of cache lines: processors fetch lines in pairs.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Line<T>(T);
 
 /// Work, divided into one fixed share of items per participating worker.
@@ -133,7 +135,7 @@ impl ThreadPool {
         let shared = Arc::new(Shared {
             present: Present::default(),
             shares: (0..count).map(|_| Share::default()).collect(),
-            busy: AtomicBool::new(false),
+            busy: Line::default(),
             status: AtomicI32::new(0),
             sleepers: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
@@ -167,7 +169,7 @@ unsafe impl Workers for ThreadPool {
             return 0;
         }
         let shared = &self.shared;
-        if count == 1 || self.threads.is_empty() || shared.busy.swap(true, Ordering::Acquire) {
+        if count == 1 || self.threads.is_empty() || shared.busy.0.swap(true, Ordering::Acquire) {
             return part(0, count, 0);
         }
         let job = shared.offer(std::ptr::from_ref(&part).cast(), count);
@@ -181,7 +183,7 @@ unsafe impl Workers for ThreadPool {
         if status != 0 {
             shared.status.store(0, Ordering::Relaxed);
         }
-        shared.busy.store(false, Ordering::Release);
+        shared.busy.0.store(false, Ordering::Release);
         status
     }
 }
@@ -234,9 +236,9 @@ impl Shared {
     /// Does the remaining chunks of `owner`'s share, and adds their number to `done`.
     fn take_share(&self, job: &Job, worker: i64, owner: i64, done: &mut u64) {
         let (chunks, before) = (job.chunks(owner), *done);
-        while let Some(chunk) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
-            self.do_chunk(job, job.begin(owner, chunk), job.begin(owner, chunk + 1), worker);
-            *done += 1;
+        while let Some(taken) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
+            self.do_chunks(job, job.begin(owner, taken.start), job.begin(owner, taken.end), worker);
+            *done += taken.end - taken.start;
         }
         if *done != before {
             let count = job.number << COUNTER_BITS | *done;
@@ -251,7 +253,7 @@ impl Shared {
         }
     }
 
-    fn do_chunk(&self, job: &Job, begin: i64, end: i64, worker: i64) {
+    fn do_chunks(&self, job: &Job, begin: i64, end: i64, worker: i64) {
         if self.status.load(Ordering::Relaxed) != 0 {
             return;
         }
@@ -335,15 +337,15 @@ impl Shared {
     }
 }
 
-/// Takes the next of the `chunks` chunks of a share, and returns its number.
-fn take(taken: &AtomicU64, job: u64, chunks: u64) -> Option<u64> {
-    let next = |word: u64| {
+/// Takes half of the chunks of a share that are left, at least one. Returns their numbers.
+fn take(taken: &AtomicU64, job: u64, chunks: u64) -> Option<Range<u64>> {
+    let left = |word: u64| {
         let of = word >> COUNTER_BITS;
-        let count = if of < job { 0 } else { word & COUNTER_MASK };
-        (of <= job && count < chunks).then(|| (job << COUNTER_BITS) + count + 1)
+        let first = if of < job { 0 } else { word & COUNTER_MASK };
+        (of <= job && first < chunks).then(|| first..first + (chunks - first).div_ceil(2))
     };
-    let before = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
-    Some(if before >> COUNTER_BITS < job { 0 } else { before & COUNTER_MASK })
+    let next = |word: u64| left(word).map(|range| (job << COUNTER_BITS) + range.end);
+    taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().and_then(left)
 }
 
 #[cfg(test)]
@@ -371,6 +373,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn chunks_are_taken_by_halves() {
+        let taken = AtomicU64::new(6 << COUNTER_BITS | 3);
+        let all: Vec<_> = std::iter::from_fn(|| take(&taken, 7, 8)).collect();
+        assert_eq!(all, [0..4, 4..6, 6..7, 7..8]);
+        assert_eq!(take(&taken, 6, 8), None, "a share of an earlier job");
+        assert_eq!(std::iter::from_fn(|| take(&taken, 8, 3)).collect::<Vec<_>>(), [0..2, 2..3]);
     }
 
     #[test]
