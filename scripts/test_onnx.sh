@@ -5,7 +5,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-python=$(scripts/venv.sh venv-onnx onnx==1.23.2 onnxruntime==1.32.0 numpy)
+python=$(scripts/venv.sh venv-onnx onnxruntime==1.32.0 openvino==2026.4.1 onnx==1.23.2 sympy==1.14.0 numpy==2.4.6)
 cases=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/onnx-cases
 mark=$(cat scripts/onnx/*.py | sha256sum)
 if [ "$(cat "$cases/.complete" 2>/dev/null)" != "$mark" ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Creates a Python environment with the given packages if it does not exist, and prints the path of
 # its interpreter.
-#   scripts/venv.sh NAME PACKAGE...      in ~/.cache/tfcompile-models/NAME
+#   scripts/venv.sh NAME PACKAGE... [--no-deps PACKAGE...]      in ~/.cache/tfcompile-models/NAME
+# Packages after --no-deps are installed without those that they require.
 set -eu
 
 name=$1
@@ -23,7 +24,19 @@ if [ "$(cat "$venv/.packages" 2>/dev/null)" != "$*" ]; then
   echo "venv: creating $name with $* (once)" >&2
   rm -rf "$venv"
   "$python" -m venv "$venv" >&2
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2
+  complete=() bare=() is_bare=
+  for package; do
+    if [ "$package" = --no-deps ]; then
+      is_bare=1
+    elif [ -n "$is_bare" ]; then
+      bare+=("$package")
+    else
+      complete+=("$package")
+    fi
+  done
+  install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+  "${install[@]}" "${complete[@]}" >&2
+  [ ${#bare[@]} = 0 ] || "${install[@]}" --no-deps "${bare[@]}" >&2
   echo "$*" >"$venv/.packages"
 fi
 echo "$venv/bin/python"

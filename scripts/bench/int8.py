@@ -77,14 +77,19 @@ def compiled(options, model, folder):
             values.tofile(folder / name)
             lines.append(f"in {name} {values.nbytes}\n")
     (folder / "sig.txt").write_text("".join(lines))
-    source = HERE / "peer" / "main.cc"
-    compiler = ["c++", "-std=c++17", "-O2", "-DNDEBUG", "-w", "-I", folder, "-I", folder / "include",
-                "-I", options.harness / "native", source, folder / "model.o", "-Wl,--gc-sections", "-pthread"]
-    subprocess.run([*compiler, "-o", folder / "bench"], check=True)
-    subprocess.run([*compiler, "-DONLY_RUN", "-s", "-static-libstdc++", "-static-libgcc", "-o", folder / "small"], check=True)
+    program = linked(options.harness, folder)
+    linked(options.harness, folder, "small", "-DONLY_RUN", "-s", "-static-libstdc++", "-static-libgcc")
     sizes = {"tflite": model.stat().st_size, "object": (folder / "model.o").stat().st_size,
              "program": (folder / "small").stat().st_size, "litert": runtime_size(options) + model.stat().st_size}
-    return [folder / "bench", folder, folder], sizes
+    return [program, folder, folder], sizes
+
+
+def linked(harness, folder, name="bench", *flags):
+    """Links the program of the harness for the object and header in a folder."""
+    compiler = ["c++", "-std=c++17", "-O2", "-DNDEBUG", "-w", "-I", folder, "-I", folder / "include", "-I", harness / "native"]
+    sources = [HERE / "peer" / "main.cc", folder / "model.o", "-Wl,--gc-sections", "-pthread"]
+    subprocess.run([*compiler, *sources, *flags, "-o", folder / name], check=True)
+    return folder / name
 
 
 def runtime_size(options):
@@ -96,7 +101,7 @@ def runtime_size(options):
 
 def commands(options, name, program, threads, folder):
     """The command of each program that can run a model."""
-    peer = lambda python, kind, file: [python, HERE / "int8_peer.py", options.harness, kind, file, threads]
+    peer = lambda python, kind, file: [python, HERE / "python_peer.py", options.harness, kind, file, threads]
     found = {"ours": [*program, threads, folder],
              "litert": peer(options.litert, "litert", options.models / f"{name}.int8.tflite")}
     onnx = options.models / f"{name}.int8.onnx"

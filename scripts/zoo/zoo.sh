@@ -5,4 +5,4 @@ set -eu
 
 cd "$(dirname "$0")/../.."
 python=$(scripts/venv.sh venv-litert ai-edge-litert==2.3.0 numpy==2.4.6)
-"$python" scripts/zoo/zoo.py --tool "${TFCOMPILE:-target/release/tfcompile}" "$@"
+"$python" scripts/zoo/zoo.py --tool "${TFCOMPILE:-target/release/tfcompile}" --harness "${TFCOMPILE_SHARED:-../shared}/bench" "$@"
