@@ -224,6 +224,18 @@ def integers(add):
     case = Case("ms_dynamicquantizematmul", "plain")
     inputs = [case.feed(case.normal(3, 16)), case.constant(case.bytes(np.int8, 16, 8)), case.constant(np.float32(0.02)), case.constant(np.int8(0)), case.constant(case.normal(8))]
     case.finish(add, case.node("DynamicQuantizeMatMul", inputs, domain=MS), rtol=1e-3, atol=2e-2)
+    for direction, per_column in (("forward", False), ("reverse", True), ("bidirectional", True)):
+        case = Case("ms_dynamicquantizelstm", f"{direction}_{'columns' if per_column else 'whole'}")
+        count, features, hidden = 2 if direction == "bidirectional" else 1, 6, 8
+        scales = (count, 4 * hidden) if per_column else (count,)
+        inputs = [case.feed(case.normal(5, 1, features))]
+        inputs += [case.constant(case.bytes(np.int8, count, depth, 4 * hidden)) for depth in (features, hidden)]
+        inputs += [case.constant(case.normal(count, 8 * hidden)), ""]
+        inputs += [case.feed(case.normal(count, 1, hidden, scale=0.5)) for _ in range(2)] + [""]
+        for _ in range(2):
+            inputs += [case.constant(np.abs(case.normal(*scales, scale=0.01)) + np.float32(0.002)), case.constant(np.zeros(scales, np.int8))]
+        node = case.node("DynamicQuantizeLSTM", inputs, 3, domain=MS, direction=direction, hidden_size=hidden)
+        case.finish(add, node, rtol=1e-2, atol=1e-2)
     case = Case("dynamicquantizelinear_ort", "plain")
     case.finish(add, case.node("DynamicQuantizeLinear", [case.feed(case.normal(6, 20))], 3), step=1)
 

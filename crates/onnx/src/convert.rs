@@ -112,6 +112,8 @@ fn sizes_of(
 ) -> Result<Option<Vec<i64>>> {
     let Some(shape) = shape else { return Ok(None) };
     let size = |dimension: &Dimension| match (dimension.dim_value, &dimension.dim_param) {
+        // Converters of Paddle's models write -1 for unknown sizes.
+        (Some(-1), _) => Ok(-1),
         (Some(size), _) if size < 0 => Err(Error::invalid(format!("size {size} is negative"))),
         (Some(size), _) => Ok(size),
         (None, Some(name)) => Ok(dims.get(name).copied().unwrap_or(-1)),

@@ -135,6 +135,17 @@ fn negative_sizes_of_inputs_are_refused() {
 }
 
 #[test]
+fn a_size_of_minus_one_is_unknown() {
+    let graph = Message::default()
+        .message(1, &node("Relu", &["x"], &["y"]))
+        .message(11, &value("x", &[-1, 3]))
+        .message(12, &value("y", &[]));
+    let found = read(&model(&graph)).expect("converters of Paddle's models write -1").foreign.config;
+    let sizes: Vec<i64> = found.feed[0].shape.as_ref().expect("a shape").dim.iter().map(|d| d.size).collect();
+    assert_eq!(sizes, [-1, 3]);
+}
+
+#[test]
 fn external_data_stays_in_the_folder_of_the_model() {
     let external = |location: &str, offset: &str, length: &str| {
         let entry = |key: &str, value: &str| Message::default().text(1, key).text(2, value);

@@ -162,6 +162,7 @@ const MS: &[Row] = &[
     ("BiasSoftmax", &[Like(0)]),
     ("BiasSplitGelu", &[Like(0)]),
     ("DequantizeLinear", &[Like(1)]),
+    ("DynamicQuantizeLSTM", &[Is(Float)]),
     ("DynamicQuantizeMatMul", &[Is(Float)]),
     ("EmbedLayerNormalization", &[Like(2), Is(Int32), Like(2)]),
     ("FastGelu", &[Like(0)]),

@@ -145,6 +145,7 @@ pub(super) static ONNX: &[&str] = &[
     "OnnxMsBiasSoftmax",
     "OnnxMsBiasSplitGelu",
     "OnnxMsDequantizeLinear",
+    "OnnxMsDynamicQuantizeLSTM",
     "OnnxMsDynamicQuantizeMatMul",
     "OnnxMsEmbedLayerNormalization",
     "OnnxMsFastGelu",

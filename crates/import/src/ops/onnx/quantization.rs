@@ -115,7 +115,7 @@ fn dequantize_linear(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 /// Bytes of an array, with the scale and the zero point that its range asks for.
-fn bytes_of(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<[InstructionId; 3]> {
+pub(crate) fn bytes_of(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<[InstructionId; 3]> {
     let sizes = cx.sizes(x);
     let all: Vec<usize> = (0..sizes.len()).collect();
     let zero = cx.scalar(PrimitiveType::F32, 0.0);
@@ -160,7 +160,7 @@ fn qlinear_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 /// Sums of products of integers as real numbers, with a bias.
-fn real_product(
+pub(crate) fn real_product(
     cx: &mut NodeContext<'_, '_>,
     operands: [InstructionId; 2],
     zeros: [Option<InstructionId>; 2],

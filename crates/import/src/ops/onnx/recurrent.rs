@@ -4,6 +4,7 @@ use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
 use crate::ops::onnx::operands::{flag, optional, required};
+use crate::ops::onnx::quantization::{bytes_of, real_product};
 use crate::ops::onnx::recurrent_functions::{activation, clipped, defaults};
 use bounded::list;
 use hlo::{ComparisonDirection, InstructionId};
@@ -11,9 +12,10 @@ use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_many("OnnxGRU", |cx| layer(cx, Cell::Gru)),
-    rule_many("OnnxLSTM", |cx| layer(cx, Cell::Lstm)),
-    rule_many("OnnxRNN", |cx| layer(cx, Cell::Rnn)),
+    rule_many("OnnxGRU", |cx| layer(cx, Cell::Gru, false)),
+    rule_many("OnnxLSTM", |cx| layer(cx, Cell::Lstm, false)),
+    rule_many("OnnxMsDynamicQuantizeLSTM", |cx| layer(cx, Cell::Lstm, true)),
+    rule_many("OnnxRNN", |cx| layer(cx, Cell::Rnn, false)),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,8 +73,10 @@ impl Options {
 struct Weights {
     /// Products of the inputs, with the biases of the inputs: (time, batch, gates * hidden).
     inputs: InstructionId,
-    /// (gates * hidden, hidden).
+    /// (gates * hidden, hidden), or (hidden, gates * hidden) as integers.
     recurrent: InstructionId,
+    /// Scale and zero point of integers: one for all, or one for each of gates * hidden.
+    scales: Option<[InstructionId; 2]>,
     /// (gates * hidden), or none.
     bias: Option<InstructionId>,
     /// (3 * hidden), or none.
@@ -84,7 +88,12 @@ struct Weights {
 impl Weights {
     fn pack(&self) -> Vec<InstructionId> {
         let optional = [self.bias, self.peepholes, self.lengths];
-        [self.inputs, self.recurrent].into_iter().chain(optional.into_iter().flatten()).collect()
+        let scales = self.scales.into_iter().flatten();
+        [self.inputs, self.recurrent]
+            .into_iter()
+            .chain(scales)
+            .chain(optional.into_iter().flatten())
+            .collect()
     }
 
     /// The same arrays inside of a loop.
@@ -94,6 +103,7 @@ impl Weights {
         Self {
             inputs: next(),
             recurrent: next(),
+            scales: self.scales.map(|_| [next(), next()]),
             bias: self.bias.map(|_| next()),
             peepholes: self.peepholes.map(|_| next()),
             lengths: self.lengths.map(|_| next()),
@@ -103,8 +113,11 @@ impl Weights {
 
 /// Inputs: x (time, batch, features), weights (directions, gates * hidden, features), recurrent
 /// weights (directions, gates * hidden, hidden), bias (directions, 2 * gates * hidden), lengths,
-/// the first state, and for LSTM the first cell and peepholes.
-fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>> {
+/// the first state, and for LSTM the first cell and peepholes. Weights that are integers have their
+/// last two dimensions exchanged, and more inputs: scales (directions) or (directions, gates *
+/// hidden), and zero points, first of the weights, then of the recurrent weights. What they are
+/// multiplied with is then quantized by its own range, the state in each step.
+fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell, is_quantized: bool) -> Result<Vec<InstructionId>> {
     let (mut x, w, r) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let is_batch_first = flag(cx, "layout", false)?;
     cx.check(cx.rank(x) == 3, || "x: expected three dimensions".to_owned())?;
@@ -119,10 +132,14 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>>
         "bidirectional" => 2,
         other => return Err(cx.invalid(format!("direction: '{other}' does not exist"))),
     };
-    let hidden = r_sizes.last().copied().unwrap_or(0);
+    let hidden = r_sizes.get(if is_quantized { 1 } else { 2 }).copied().unwrap_or(0);
     let gates = cell.gates() as i64;
     let rows = gates.saturating_mul(hidden);
-    let fits = r_sizes == [directions, rows, hidden] && cx.sizes(w) == [directions, rows, features];
+    let fits = if is_quantized {
+        r_sizes == [directions, hidden, rows] && cx.sizes(w) == [directions, features, rows]
+    } else {
+        r_sizes == [directions, rows, hidden] && cx.sizes(w) == [directions, rows, features]
+    };
     cx.check(fits, || {
         format!("weights {} and {} do not fit inputs {}", list(&cx.sizes(w)), list(&r_sizes), list(&sizes))
     })?;
@@ -134,6 +151,15 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>>
     let first_state = expected(cx, 5, &state_sizes)?;
     let first_cell = if is_lstm { expected(cx, 6, &state_sizes)? } else { None };
     let peepholes = if is_lstm { expected(cx, 7, &[directions, 3 * hidden])? } else { None };
+    let mut scales = Vec::new();
+    for k in if is_quantized { 8..12 } else { 0..0 } {
+        let scale = required(cx, k)?;
+        let sizes = cx.sizes(scale);
+        cx.check(sizes == [directions] || sizes == [directions, rows], || {
+            format!("input {k}: expected one number or {rows} for each direction, got {}", list(&sizes))
+        })?;
+        scales.push(scale);
+    }
 
     let mut all = Vec::new();
     let mut last: [Vec<InstructionId>; 2] = [Vec::new(), Vec::new()];
@@ -146,8 +172,13 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>>
             cx.reshape(part, &sizes[1..])
         };
         let (w, recurrent) = (of_direction(cx, w)?, of_direction(cx, r)?);
+        let mut own = Vec::new();
+        for &scale in &scales {
+            own.push(of_direction(cx, scale)?);
+        }
+        let of_weights = |k: usize| own.get(k..k + 2).map(|pair| [pair[0], pair[1]]);
         let mut own_bias = None;
-        let mut inputs = dot(cx, x, w, 0, 2, 1)?;
+        let mut inputs = product(cx, x, w, of_weights(0))?;
         if let Some(bias) = bias {
             let bias = of_direction(cx, bias)?;
             let of_inputs = cx.slice_in(bias, 0, 0, rows)?;
@@ -163,7 +194,8 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>>
         let state = initial(cx, first_state, d, is_batch_first, [batch, hidden], element_type)?;
         let cell_state = initial(cx, first_cell, d, is_batch_first, [batch, hidden], element_type)?;
         let lengths_32 = lengths.map(|lengths| cx.convert(lengths, PrimitiveType::S32)).transpose()?;
-        let weights = Weights { inputs, recurrent, bias: own_bias, peepholes, lengths: lengths_32 };
+        let scales = of_weights(2);
+        let weights = Weights { inputs, recurrent, scales, bias: own_bias, peepholes, lengths: lengths_32 };
         let outputs = cx.splat(element_type, &[time, batch, hidden], 0.0)?;
         let carried = [vec![outputs, state, cell_state], weights.pack()].concat();
         let count = i32::try_from(time).map_err(|_| cx.invalid("too many steps"))?;
@@ -209,6 +241,20 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>>
     let count = cx.node().output_types.len();
     results.truncate(count);
     Ok(results)
+}
+
+/// The product with weights: real numbers (columns, depth), or integers (depth, columns) with their
+/// scale and zero point.
+fn product(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    weights: InstructionId,
+    scales: Option<[InstructionId; 2]>,
+) -> Result<InstructionId> {
+    let last = cx.rank(x) - 1;
+    let Some([scale, zero_point]) = scales else { return dot(cx, x, weights, 0, last, 1) };
+    let [bytes, x_scale, x_zero] = bytes_of(cx, x)?;
+    real_product(cx, [bytes, weights], [Some(x_zero), Some(zero_point)], [x_scale, scale], None)
 }
 
 /// An optional input of these sizes.
@@ -324,7 +370,7 @@ fn step(
     if options.cell == Cell::Gru {
         return gru_step(cx, options, weights, input, state).map(|next| [next, cell]);
     }
-    let product = dot(cx, state, weights.recurrent, 0, 1, 1)?;
+    let product = product(cx, state, weights.recurrent, weights.scales)?;
     let product = with_bias(cx, product, weights.bias)?;
     let sum = cx.add(input, product)?;
     if options.cell == Cell::Rnn {

@@ -69,7 +69,7 @@ impl Tiling {
 }
 
 /// Upper bound of the segments per dimension for which the lists are worthwhile.
-pub(super) const MAX_SEGMENTS: usize = 24;
+pub(super) const MAX_SEGMENTS: usize = 256;
 /// Upper bound of the rectangles for which the lists are worthwhile.
 const MAX_RECTANGLES: usize = 4096;
 
