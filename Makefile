@@ -225,11 +225,11 @@ test-gpu-sessions: build ## run sessions on an OpenCL device for processors: pla
 test-sessions: ## run the fourteen training steps in sessions: node by node, clustered, as one cluster, with changing batches (EXPERIMENTS="fc ...")
 	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture
 
-ZOO_SAMPLE = ^(mediapipe|pymicro|@vladmandic)|keras/(MobileNetV2|ConvNeXtTiny|RegNetY002|NASNetMobile)$$
+ZOO_SAMPLE = ^(mediapipe|pymicro|@vladmandic|silero|openwakeword|text2tashkeel)|keras/(MobileNetV2|RegNetY002)$$|networks/|flax/(Wmt|Molecule)|transformers/(Bert|T5|Whisper)$$|JraphGAT
 
 .PHONY: test-zoo test-zoo-sample
-test-zoo: build ## compare the models of packages and of tf.keras.applications with what runs them elsewhere (JUDGE=litert|tfjs|keras ONLY=REGEX)
-	scripts/zoo/zoo.sh --out target/zoo/zoo.json $(if $(JUDGE),--judge $(JUDGE)) $(if $(ONLY),--only '$(ONLY)')
+test-zoo: build ## compare the models of packages and of frameworks with what runs them elsewhere (JUDGE=litert|tfjs|onnx|tensorflow|jax ONLY=REGEX BENCH=1 RECORD=FILE)
+	scripts/zoo/zoo.sh --record $(or $(RECORD),target/zoo/zoo.json) $(if $(JUDGE),--judge $(JUDGE)) $(if $(ONLY),--only '$(ONLY)') $(if $(BENCH),--bench)
 
 test-zoo-sample: build
 	scripts/zoo/zoo.sh --only '$(ZOO_SAMPLE)'

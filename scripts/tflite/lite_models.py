@@ -2,11 +2,12 @@
 
 Inputs have seed 0: normal numbers for floats, all values of a type for integers. (On mediapipe's models,
 LiteRT's own kernels differ from each other by up to 3e-4.) Models that LiteRT itself cannot run, since they
-have custom operators, run with MediaPipe's kernels on an image if mediapipe 0.10.14 is installed.
+have custom operators, run with MediaPipe's kernels on an image.
 """
 
-import importlib.util
 import pathlib
+import subprocess
+import tempfile
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
@@ -42,31 +43,33 @@ def reference_of_lite(path):
     return inputs, [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
-def has_mediapipe():
-    """True if the mediapipe package is installed."""
-    return importlib.util.find_spec("mediapipe") is not None
-
-
-def reference_of_mediapipe(path):
-    """An image of random squares as input, and the model's results by MediaPipe."""
+def reference_of_mediapipe(path, python):
+    """An image of random squares as input, and the model's results by MediaPipe, which this Python has."""
     interpreter = Interpreter(model_path=str(path))
     (detail,) = interpreter.get_input_details()
     outputs = [output["shape"] for output in interpreter.get_output_details()]
     _, height, width, channels = detail["shape"]
     squares = np.random.default_rng(0).integers(0, 256, (-(-height // 16), -(-width // 16), channels))
     image = squares.astype(np.uint8).repeat(16, 0).repeat(16, 1)[:height, :width].copy()
-    results = mediapipe_graph.run(path, image, len(outputs))
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder) / "image.npy", pathlib.Path(folder) / "results.npz"
+        np.save(source, image)
+        command = [python, mediapipe_graph.__file__, path, source, str(len(outputs)), target]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        with np.load(target) as archive:
+            results = [archive[str(k)] for k in range(len(outputs))]
     results = [result.reshape(shape) for result, shape in zip(results, outputs, strict=True)]
     return [mediapipe_graph.as_input(image)], results
 
 
-def reference(tool, path):
-    """Inputs and results in the order of the file, and what to say about them."""
+def reference(path, mediapipe):
+    """Inputs and results in the order of the file, and what to say about them.
+
+    `mediapipe` returns a Python that has the package.
+    """
     try:
         return *reference_of_lite(path), ""
     except RuntimeError as error:
         if "custom op" not in str(error):
             raise
-        if has_mediapipe():
-            return *reference_of_mediapipe(path), "by MediaPipe's kernels"
-        raise RuntimeError(f"LiteRT cannot run it: {str(error).splitlines()[0]}") from error
+    return *reference_of_mediapipe(path, mediapipe()), "by MediaPipe's kernels"

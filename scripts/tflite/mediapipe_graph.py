@@ -1,10 +1,13 @@
 """Runs `.tflite` models with the kernels of the mediapipe package, which has operators that LiteRT lacks.
 
+    PYTHON mediapipe_graph.py MODEL.tflite IMAGE.npy OUTPUTS RESULTS.npz      PYTHON has mediapipe 0.10.14
+
 A graph of MediaPipe converts an image to a tensor, runs the model, and converts its outputs to numbers. The model has
 one input.
 """
 
 import os
+import sys
 
 import numpy as np
 
@@ -74,3 +77,13 @@ def run(path, image, outputs):
 def as_input(image):
     """The input that the graph makes of an image."""
     return image.astype(np.float32)[np.newaxis] * np.float32(1 / 255)
+
+
+def main():
+    path, image, outputs, target = sys.argv[1:]
+    results = run(path, np.load(image), int(outputs))
+    np.savez(target, **{str(k): result for k, result in enumerate(results)})
+
+
+if __name__ == "__main__":
+    main()

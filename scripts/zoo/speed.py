@@ -4,6 +4,7 @@ All programs of a model start first. Then they take turns, in an order that rota
 stopped. The time of a round is the median call; the time of a program is the median round.
 """
 
+import json
 import pathlib
 import statistics
 import subprocess
@@ -33,8 +34,9 @@ def as_onnx(path):
     return place if place.stat().st_size else None
 
 
-def programs(options, case, folder):
-    """The command of each program that runs the model, but for threads."""
+def prepare(options, case, folder):
+    """Compiles and links our program, converts the model for peers, and writes all commands, without threads."""
+    folder.mkdir(parents=True, exist_ok=True)
     build = [options.tool, "build", case.path, *case.flags, "--target-cpu=native", "--name=model", "--class=Comp"]
     subprocess.run([*build, "--quiet", "-o", folder], check=True)
     feeds, _ = interface(options.tool, case.path, case.flags)
@@ -44,14 +46,15 @@ def programs(options, case, folder):
         array.tofile(folder / f"in{k}.bin")
         lines.append(f"in in{k}.bin {array.nbytes}\n")
     (folder / "sig.txt").write_text("".join(lines))
-    found = {"ours": [linked(options.harness, folder), folder, folder]}
+    found = {"ours": [linked(options.harness.absolute(), folder), folder, folder]}
     np.savez(folder / "peer.npz", **(case.inputs or case.feeds))
     for peer, path in case.peers.items():
         if peer == "ort" and path.is_dir():
             path = as_onnx(path)
         if path:
-            found[peer] = [interpreter(options, peer), ROOT / "scripts/bench/python_peer.py", options.harness, peer, path]
-    return found
+            script = [ROOT / "scripts/bench/python_peer.py", options.harness.absolute(), peer, path]
+            found[peer] = [interpreter(options, peer), *script]
+    (folder / "commands.json").write_text(json.dumps(found, default=str))
 
 
 def interpreter(options, peer):
@@ -63,9 +66,9 @@ def interpreter(options, peer):
     return packages.environment("venv-onnx", ONNX)
 
 
-def measure(options, case, folder):
-    """Times of all programs in ns, by the number of threads."""
-    found, rows = programs(options, case, folder), {}
+def measure(options, folder):
+    """Times of the prepared programs in ns, by the number of threads."""
+    found, rows = json.loads((folder / "commands.json").read_text()), {}
     for threads in options.threads:
         running = []
         with open(folder / "log", "w") as log:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares models that others made, compiled by tfcompile, with what runs them elsewhere.
 
-    zoo.py [--tool TFCOMPILE] [--judge NAME] [--only REGEX] [--record FILE.json] [--keep] [--bench ..]
+    zoo.py [--tool TFCOMPILE] [--judge NAME] [--only REGEX] [--record FILE.json] [--keep] [--bench [PHASE]]
 
 The models are those of tests/zoo/models.toml. Packages are downloaded once, with their usual clients, to
 ~/.cache/tfcompile-models/zoo. Prints a line for each model: the largest difference of its results. A
@@ -9,8 +9,9 @@ rejected model must be rejected for the stated reason. The exit status is 1 if a
 the table says.
 
 --keep keeps the models that frameworks write, in ~/.cache/tfcompile-models/zoo/made, so that a later run
-starts with them. --bench also measures each model next to what else runs its file. --record updates a
-record, whose other models stay.
+starts with them. --bench also measures each model next to what else runs its file; its phases prepare and
+measure do one of the two, so that a machine has to be quiet for the second only. --record updates a record,
+whose other models stay.
 """
 
 import argparse
@@ -38,11 +39,12 @@ from cases import Case, difference, interface, allowed_steps
 
 
 def lite(source, options):
-    """The models of packages, which LiteRT judges."""
+    """The models of packages, which LiteRT judges, or MediaPipe those with its custom operators."""
+    mediapipe = lambda: packages.environment("venv-zoo-mediapipe", options.table["environment"]["mediapipe"])
 
     def case(path):
         feeds, fetches = interface(options.tool, path, [])
-        inputs, wanted, note = lite_models.reference(options.tool, path)
+        inputs, wanted, note = lite_models.reference(path, mediapipe)
         names = [[entry["name"] for entry in entries] for entries in (feeds, fetches)]
         inputs, wanted = [dict(zip(own, arrays)) for own, arrays in zip(names, (inputs, wanted))]
         peers = {} if note else {"litert": path, "openvino": path}
@@ -140,8 +142,8 @@ def run(options, case):
 def compare(options, case, tolerance, scale):
     """The largest difference of a case's results, whether all agree, and what to print."""
     results = run(options, case)
-    if sorted(results) != sorted(case.wanted):
-        raise ValueError(f"results {sorted(results)}, not {sorted(case.wanted)}")
+    if missing := sorted(set(case.wanted) - set(results)):
+        raise ValueError(f"results {missing} are missing")
     wide = [want for want in case.wanted.values() if want.size > 1]
     if wide and not any(is_varied(want) for want in wide):
         raise ValueError("no result has two different numbers: choose other inputs or weights")
@@ -188,8 +190,19 @@ def judge(options, source, package, name, prepare):
         if rejected:
             row["as_stated"] = rejected in row.get("rejected", "")
         elif options.bench and row["as_stated"] and case.peers:
-            row["times"] = speed.measure(options, case, pathlib.Path(folder))
+            speed.prepare(options, case, place / "program")
+            if options.bench == "all":
+                row["times"] = speed.measure(options, place / "program")
     return row
+
+
+def measured(options, name):
+    """The recorded row of a prepared model with new times, or None."""
+    place = packages.CACHE / "made" / name / "program"
+    if not (place / "commands.json").exists():
+        return None
+    rows = {row["model"]: row for row in json.loads(options.record.read_text())}
+    return {**rows[name], "times": speed.measure(options, place)} if name in rows else None
 
 
 def text_of(row, rejected):
@@ -209,13 +222,17 @@ def main():
     parser.add_argument("--only", type=re.compile, default=re.compile(""), help="run the models with such names")
     parser.add_argument("--record", type=pathlib.Path, help="update a table in JSON")
     parser.add_argument("--keep", action="store_true", help="keep the models that frameworks write")
-    parser.add_argument("--bench", action="store_true", help="also measure the models, next to what else runs them")
+    parser.add_argument(
+        "--bench", choices=("all", "prepare", "measure"), nargs="?", const="all",
+        help="also measure the models, next to what else runs them; or only prepare that; or only measure what is prepared",
+    )
     parser.add_argument("--harness", type=pathlib.Path, help="directory of the bench harness, for --bench")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slice-ms", type=int, default=150)
     options = parser.parse_args()
     options.tool = options.tool.absolute()
+    options.keep |= options.bench == "prepare"
     options.table = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())
     rows = []
     for source in options.table["source"]:
@@ -225,7 +242,13 @@ def main():
             if not options.only.search(name):
                 continue
             start = time.monotonic()
-            rows.append(judge(options, source, package, name, prepare))
+            if name in source.get("skipped", {}):
+                print(f"{name}: skipped: {source['skipped'][name]}")
+                continue
+            row = measured(options, name) if options.bench == "measure" else judge(options, source, package, name, prepare)
+            if row is None:
+                continue
+            rows.append(row)
             text = text_of(rows[-1], source.get("rejected", {}).get(name))
             print(f"{name}: {text} ({time.monotonic() - start:.0f} s)", flush=True)
             if options.record:

@@ -43,24 +43,23 @@ OPTIONS = {
     ),
     "Qwen3Moe": dict(moe_intermediate_dim=32, num_experts=4, top_k=2, norm_top_k_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
     "ResNet": dict(
-        input_conv_filters=[32], input_conv_kernel_sizes=[7], stackwise_num_filters=[32, 64], stackwise_num_blocks=[2, 2],
+        input_conv_filters=[64], input_conv_kernel_sizes=[7], stackwise_num_filters=[64, 96], stackwise_num_blocks=[2, 2],
         stackwise_num_strides=[1, 2], block_type="basic_block", image_shape=(64, 64, 3),
     ),
+    "RoformerV2": dict(head_size=16),
     "SmolLM3": dict(
+        num_attention_heads=4, layer_norm_epsilon=1e-6, partial_rotary_factor=1.0,
         layer_types=["full_attention"] * 2, mlp_bias=False, rope_layer_enabled_list=[True, False], attention_bias=False,
         attention_dropout=0.0, max_position_embeddings=64, rms_norm_epsilon=1e-6, rope_theta=10000.0,
     ),
     "SwinTransformer": dict(image_shape=(64, 64, 3), embed_dim=24, depths=[2, 2], num_heads=[2, 4], window_size=4, patch_size=4),
     "VGG": dict(stackwise_num_repeats=[2, 2], stackwise_num_filters=[16, 32], image_shape=(64, 64, 3)),
     "ViT": dict(image_shape=(64, 64, 3), patch_size=16, num_layers=2, num_heads=4, hidden_dim=64, mlp_dim=96),
+    "Whisper": dict(max_encoder_sequence_length=64),
     "ViTDet": dict(
         hidden_size=64, num_layers=2, intermediate_dim=96, num_heads=4, global_attention_layer_indices=[1], image_shape=(64, 64, 3),
         patch_size=16, num_output_channels=32, window_size=2,
     ),
-    "Xception": dict(
-        stackwise_conv_filters=[[16, 32], [32, 32], [48, 48]], stackwise_pooling=[False, True, False], image_shape=(64, 64, 3),
-    ),
-    "Moonshine": dict(encoder_num_layers=2, decoder_num_layers=2, hidden_dim=64, intermediate_dim=96, encoder_num_heads=4, decoder_num_heads=4),
 }
 
 
@@ -81,20 +80,18 @@ def value(name, shape, dtype, generator):
 def detector():
     """A detector with its decoder: boxes of three scales, suppressed for each class."""
     encoder = keras_hub.models.ResNetBackbone(
-        input_conv_filters=[32], input_conv_kernel_sizes=[7], stackwise_num_filters=[32, 48, 64, 96], stackwise_num_blocks=[1, 1, 1, 1],
+        input_conv_filters=[64], input_conv_kernel_sizes=[7], stackwise_num_filters=[64, 64, 96, 96], stackwise_num_blocks=[1, 1, 1, 1],
         stackwise_num_strides=[1, 2, 2, 2], block_type="basic_block", image_shape=(128, 128, 3),
     )
     backbone = keras_hub.models.RetinaNetBackbone(image_encoder=encoder, min_level=3, max_level=5, use_p5=False, image_shape=(128, 128, 3))
-    anchors = keras_hub.layers.AnchorGenerator(
-        bounding_box_format="yxyx", min_level=3, max_level=5, num_scales=2, aspect_ratios=[0.5, 1.0, 2.0], anchor_size=4.0
-    )
-    encoded = keras_hub.layers.RetinaNetLabelEncoder(anchor_generator=anchors, bounding_box_format="xyxy", num_classes=5)
-    model = keras_hub.models.RetinaNetObjectDetector(
-        backbone=backbone, label_encoder=encoded, num_classes=5, bounding_box_format="xyxy"
-    )
+    model = keras_hub.models.RetinaNetObjectDetector(backbone=backbone, num_classes=5, bounding_box_format="yxyx")
     image = np.random.default_rng(0).uniform(0, 1, (1, 128, 128, 3)).astype(np.float32)
     model(image)
     settle(backbone, image)
+    for variable in model.variables:
+        # Large results of new heads would give all boxes the score 1.
+        if "_head" in variable.path and variable.path.endswith("kernel"):
+            variable.assign(variable * 0.4)
 
     def function(image):
         return model.decode_predictions(model(image, training=False), image)

@@ -30,7 +30,7 @@ def haiku_resnet(kind):
 
 def haiku_mobilenet():
     network = lambda image, train=False: hk.nets.MobileNetV1(num_classes=50)(image, is_training=train)
-    return haiku(network, {"image": numbers(1, 64, 64, 3)}, train=True)
+    return haiku(network, {"image": numbers(1, 160, 160, 3)}, train=True)
 
 
 def haiku_vqvae():

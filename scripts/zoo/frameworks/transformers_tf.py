@@ -57,7 +57,7 @@ OPTIONS = {
 OPTIONS["Hubert"] = OPTIONS["Wav2Vec2"]
 IMAGES = {"Swin": 224, "Segformer": 128, "MobileViT": 128, "ConvNext": 128, "ConvNextV2": 128, "Cvt": 64,
           "EfficientFormer": 224, "RegNet": 96, "ResNet": 96, "ViT": 64, "DeiT": 64, "ViTMAE": 64, "Data2VecVision": 64}
-# The class of a configuration where it differs from the architecture, and the class of the model's head.
+# What a model's class adds to the name, if not `Model`.
 HEADS = {
     "Bart": "ForConditionalGeneration", "Blenderbot": "ForConditionalGeneration", "BlenderbotSmall": "ForConditionalGeneration",
     "Pegasus": "ForConditionalGeneration", "MBart": "ForConditionalGeneration", "Marian": "MTModel", "LED": "ForConditionalGeneration",

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Writes docs/zoo.md from the record of a run of the zoo, docs/zoo.json.
+
+    page.py [--check]    with --check, only compares the page, and the record with tests/zoo/models.toml
+"""
+
+import json
+import math
+import pathlib
+import sys
+import tomllib
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+import speed_ratios as ratios
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/zoo.md"
+COLUMNS = 4
+
+HEAD = """# Models of others
+
+`make test-zoo` compiles models that others made and compares the results with those of a judge: the
+framework that made the model, or the runtime for which it was made. `tests/zoo/models.toml` says
+where the models come from and how much they may differ. Models in packages have trained weights;
+those that frameworks build have random ones.
+
+The heading of each table names the judge. A difference is the largest one of all results, relative
+to the largest element of its result. Whole numbers and booleans must be equal, bytes may differ by
+one step. Inputs are random with a fixed seed.
+
+A speed is the time of the fastest other program on the same file divided by ours, on one thread:
+above 1 we are faster. ONNX models also run in ONNX Runtime (O) and OpenVINO (V), `.tflite` models
+in LiteRT (L) and OpenVINO, SavedModels in OpenVINO and, through tf2onnx, in ONNX Runtime, and
+artifacts of `jax.export` in XLA (X). Programs take turns, in an order that rotates, and a time is
+the median round; `make test-zoo BENCH=1` measures. No speed means no other program, or no
+measurement yet.
+
+The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
+
+"""
+
+
+def cells(row):
+    """The cells of a model."""
+    name = row["model"].split("/", 1)[-1] if not row["model"].startswith("@") else row["model"].split("/", 2)[-1]
+    if "rejected" in row:
+        return [f"`{name}`", "rejected", ""]
+    found = ratios.best(row.get("times", {}).get("1", {}))
+    return [f"`{name}`", row["difference"], f"{found[1]:.2f} {ratios.LETTERS[found[0]]}" if found else ""]
+
+
+def summary(rows):
+    """What the record shows in numbers."""
+    right = sum("rejected" not in row and row["as_stated"] for row in rows)
+    yield f"{len(rows)} models: {right} agree with their judge, {len(rows) - right} do not or are rejected."
+    for threads in ("1", "2"):
+        found = [ratios.best(row.get("times", {}).get(threads, {})) for row in rows]
+        found = [pair[1] for pair in found if pair]
+        if found:
+            mean = math.exp(sum(map(math.log, found)) / len(found))
+            slow = sum(ratio < 0.97 for ratio in found)
+            yield f"Speed on {threads} thread{'s' * (threads != '1')}: {len(found)} models, geometric mean {mean:.2f}, {slow} below 0.97."
+
+
+def page(rows):
+    """The page."""
+    text = HEAD + "\n".join(summary(rows)) + "\n"
+    sections = {}
+    for row in rows:
+        # Packages with models, by their judge, and the other sources.
+        held = "@" in row["package"] or "==" in row["package"]
+        name = "Models in packages" if held else row["package"]
+        label = f"{row['package'].removeprefix('npm:')} " if held else ""
+        first, *rest = cells(row)
+        sections.setdefault((name, ratios.JUDGES[row["judge"]]), []).append([label + first, *rest])
+    for name, judge in sorted(sections):
+        text += f"\n## {name}: {judge}\n\n" + table(sections[name, judge])
+    rejected = [row for row in rows if "rejected" in row]
+    if rejected:
+        text += "\n## Rejected\n\n" + "".join(f"- `{row['model']}`: {row['rejected']}\n" for row in rejected)
+    return text
+
+
+def table(entries):
+    """A table with several models in a line."""
+    lines = ["|" + " model | difference | speed |" * COLUMNS, "|" + "---|---:|---:|" * COLUMNS]
+    for start in range(0, len(entries), COLUMNS):
+        part = entries[start : start + COLUMNS]
+        part += [["", "", ""]] * (COLUMNS - len(part))
+        lines.append("| " + " | ".join(cell for entry in part for cell in entry) + " |")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def main():
+    rows = json.loads((ROOT / "docs/zoo.json").read_text())
+    text = page(rows)
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(text)
+        return
+    if PAGE.read_text() != text:
+        sys.exit("docs/zoo.md differs from docs/zoo.json: run scripts/zoo/page.py")
+    sources = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())["source"]
+    wanted = {f"{source['name']}/{name}" for source in sources for name in source.get("models", [])}
+    packages = {package.removeprefix("npm:") for source in sources for package in source.get("packages", [])}
+    named = {row["model"] for row in rows}
+    held = {row["package"].removeprefix("npm:") for row in rows}
+    if missing := sorted(wanted - named) + sorted(packages - held):
+        sys.exit(f"docs/zoo.json lacks {', '.join(missing)}: run make test-zoo RECORD=docs/zoo.json")
+
+
+main()
