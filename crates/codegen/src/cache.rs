@@ -21,9 +21,9 @@ pub trait UnitCache: Debug + Send + Sync {
     fn get(&self, key: &str) -> Option<Vec<u8>>;
     /// Stores an entry if possible.
     fn put(&self, key: &str, entry: &[u8]);
-    /// Identity of this build of the compiler, which becomes part of the keys. `None` if it has none:
-    /// then only LLVM's output is stored, and the keys say with which version of LLVM and of this
-    /// crate.
+    /// Identity of this build of the compiler, which becomes part of the keys. `None` if it has
+    /// none: then only LLVM's output is stored, and the keys say with which version of LLVM and of
+    /// this crate.
     fn compiler(&self) -> Option<&str> {
         None
     }

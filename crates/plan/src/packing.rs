@@ -28,7 +28,10 @@ pub struct PackedConstant {
 /// Packed constants by their source and form, so that the plans of several targets and functions
 /// share them. Clones are the same collection; it does not affect plans, so all are equal.
 #[derive(Clone, Debug, Default)]
-pub struct Packings(Arc<Mutex<BTreeMap<(usize, usize, String), Shared>>>);
+pub struct Packings(Arc<Mutex<BTreeMap<Key, Shared>>>);
+
+/// Address and length of a constant, and the description of a form.
+type Key = (usize, usize, String);
 
 /// A packed constant.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Walks the fields of binary messages, decodes them, and limits the memory that a small file can allocate.
+//! Walks the fields of binary messages, decodes them, and limits the memory that a small file can
+//! allocate.
 
 use crate::text::{Kind, MessageType};
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! Cache of generated code in files, for builds and for `--tf_xla_persistent_cache_directory`. There
-//! is one file for each unit of an object, or for each kernel and cluster of a session. A file's
-//! name is the key of its content.
+//! Cache of generated code in files, for builds and for `--tf_xla_persistent_cache_directory`.
+//! There is one file for each unit of an object, or for each kernel and cluster of a session. A
+//! file's name is the key of its content.
 //!
 //! Builds use a directory of the user's cache unless the user names another one or none. They never
 //! fail because of it, and they do not touch it before they have something to read or store.
@@ -95,9 +95,9 @@ fn create_private(directory: &Path) -> std::io::Result<()> {
 }
 
 impl KernelCache {
-    /// Returns the cache of a build: in the directory and with the limit in MiB of the user's flags,
-    /// else of the environment, else in the user's cache. `None` if the environment turns it off, or
-    /// there is no home directory.
+    /// Returns the cache of a build: in the directory and with the limit in MiB of the user's
+    /// flags, else of the environment, else in the user's cache. `None` if the environment turns it
+    /// off, or there is no home directory.
     pub(crate) fn of_build(directory: Option<&Path>, limit: Option<u64>) -> Result<Option<Self>> {
         let limit = match limit {
             Some(limit) => limit,
@@ -421,7 +421,7 @@ mod tests {
         }
         assert!(bytes_in(&place) >= allowed / 2 - 9_000, "half of the entries are kept");
         assert!(cache.get(&format!("{:064}", 99)).is_some(), "the newest entry is kept");
-        // Another process removes what the first one left behind as soon as it stores something.
+        // Another process removes what the first one left as soon as it stores something.
         let smaller = KernelCache::lazy(place.clone(), 50_000);
         smaller.put(&key('a'), &[b'x'; 9_000]);
         assert!(bytes_in(&place) <= 50_000);

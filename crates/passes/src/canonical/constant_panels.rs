@@ -16,8 +16,8 @@ use support::Result;
 ///
 /// Exact for every input.
 pub struct ConstantPanels {
-    /// Returns the panels in which the kernel of a dot reads its constant right operand, as an array
-    /// `[panel][row][column]` of the same type; `None` if it reads something else.
+    /// Returns the panels in which the kernel of a dot reads its constant right operand, as an
+    /// array `[panel][row][column]` of the same type; `None` if it reads something else.
     pub panels: PanelsOf,
 }
 
@@ -245,7 +245,7 @@ impl Adder<'_> {
         let scalar = ArrayShape::new(shape.element_type, &[]);
         let is_signed = shape.element_type.is_signed_integer();
         let value = if is_signed { Scalar::Signed(value) } else { Scalar::Unsigned(value as u64) };
-        let literal = Literal::from_scalars(scalar.clone(), [value].into_iter());
+        let literal = Literal::from_scalars(scalar.clone(), [value]);
         let constant = self.add(Op::Constant { literal }, scalar, &[]);
         self.add(Op::Broadcast { dimensions: Vec::new() }, shape.clone(), &[constant])
     }

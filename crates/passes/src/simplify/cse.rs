@@ -18,8 +18,8 @@ impl Pass for CommonSubexpressionElimination {
         let effects = computations_with_effects(module);
         for id in module.post_order() {
             let computation = module.computation_mut(id);
-            // Candidates by opcode, operands, and some bytes of a constant. Attributes and the other
-            // bytes are compared linearly.
+            // Candidates by opcode, operands, and some bytes of a constant. Attributes and the
+            // other bytes are compared linearly.
             let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>, Sample), Vec<InstructionId>> =
                 BTreeMap::new();
             for instruction in computation.post_order() {

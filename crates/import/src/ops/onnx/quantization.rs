@@ -220,8 +220,8 @@ fn unpacked(cx: &mut NodeContext<'_, '_>, x: InstructionId, bits: i64) -> Result
     cx.reshape(numbers, &whole)
 }
 
-/// Numbers of few bits from bytes in the last dimension, in a type that products widen in registers.
-/// Centered ones are those of the bytes less half of their range.
+/// Numbers of few bits from bytes in the last dimension, in a type that products widen in
+/// registers. Centered ones are those of the bytes less half of their range.
 fn stored(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
