@@ -125,6 +125,9 @@ pub struct TiledDot {
     /// True if tiles prefetch the next panel of the right operand into the second-level cache while
     /// they compute.
     pub prefetches: bool,
+    /// True if the only row requests the lines of its stream of panels before it reads them. They
+    /// may be on memory pages that the second-level cache or the TLB does not keep from run to run.
+    pub reads_ahead: bool,
     /// If whole rows of the result are written one after another, the largest number of parts into
     /// which the columns are divided, so that a part of the right operand stays in the second-level
     /// cache for all rows; otherwise 0.

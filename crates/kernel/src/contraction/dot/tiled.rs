@@ -116,8 +116,11 @@ fn tile(
     let has_tail = plan.dot.grouping.is_some_and(|grouping| grouping.tail > 0);
     let k = pass.count - i64::from(has_tail);
     let whole = k - k % unroll;
-    let ahead =
-        if plan.tiled.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
+    let ahead = match plan.tiled {
+        tiled if tiled.prefetches => Ahead::new(cx, plan, place, pass, unroll)?,
+        tiled if tiled.reads_ahead => Ahead::of_stream(cx, &inputs, unroll),
+        _ => Ahead::default(),
+    };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
     // All blocks except the last are summed separately.
     let blocks = if plan.tiled.sum_block < whole { (whole - 1) / plan.tiled.sum_block } else { 0 };
@@ -198,6 +201,12 @@ impl Rounds<'_> {
     }
 }
 
+/// Bytes from the line that a single row reads to the one that it requests.
+const PREFETCH_DISTANCE: i64 = 2048;
+
+/// The cache into which a single row requests lines.
+const FIRST_CACHE: u32 = 1;
+
 /// Number of lines per prefetch. Processors fetch lines in pairs or prefetch ahead. Requesting each
 /// line would delay the misses of the first-level cache.
 const LINES_TOGETHER: i64 = 2;
@@ -210,6 +219,8 @@ struct Ahead {
     lines: Vec<ValueId>,
     /// Distance in bytes per summand.
     step: i64,
+    /// True if they are read so soon that they should be in the first-level cache.
+    is_near: bool,
 }
 
 impl Ahead {
@@ -267,7 +278,15 @@ impl Ahead {
                 vec![cx.offset(stream, step, product.rhs_k)]
             }
         };
-        Ok(Self { lines, step: product.rhs_k })
+        Ok(Self { lines, step: product.rhs_k, is_near: false })
+    }
+
+    /// Requests the lines that a single row will read soon.
+    fn of_stream(b: &mut FunctionBuilder, inputs: &Inputs<'_>, unroll: i64) -> Self {
+        let step = inputs.product.rhs_k;
+        let bytes = (0..unroll * step).step_by(CACHE_LINE as usize);
+        let lines = bytes.map(|at| b.offset_bytes(inputs.rhs, at + PREFETCH_DISTANCE)).collect();
+        Self { lines, step, is_near: true }
     }
 
     /// Divides the bytes of contiguous columns among the tiles.
@@ -287,14 +306,14 @@ impl Ahead {
         }
         let (_, part) = cx.div_rem(place.number, bytes / (k * step))?;
         let part = cx.scalar_value(&part)?;
-        Ok(Self { lines: vec![cx.offset(first, part, k * step)], step })
+        Ok(Self { lines: vec![cx.offset(first, part, k * step)], step, is_near: false })
     }
 
     fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId) {
         const SECOND_CACHE: u32 = 2;
         for &line in &self.lines {
             let line = b.offset(line, index, self.step);
-            b.prefetch(line, SECOND_CACHE);
+            b.prefetch(line, if self.is_near { FIRST_CACHE } else { SECOND_CACHE });
         }
     }
 }

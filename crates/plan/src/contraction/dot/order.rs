@@ -52,6 +52,12 @@ impl TileOrder {
                 && dot.weights.is_none()
                 && (dot.rhs_is_constant || dot.rhs_fits() && has_room)
                 && tile::has_prefetch(target),
+            reads_ahead: dot.shape.m == 1
+                && dot.grouping.is_some()
+                && rhs_packing == Packing::Constant
+                && panels.width == tile.columns()
+                && panels.bytes().unsigned_abs() > target.l1_bytes
+                && tile::has_prefetch(target),
             column_parts,
             tasks_by_rows: false,
             row_step: dot.grouping.map_or(1, |grouping| grouping.row_step(dot.shape.m, tile.rows)),

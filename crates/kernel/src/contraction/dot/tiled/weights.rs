@@ -5,7 +5,7 @@
 //! If the processor multiplies bytes, a single row is in block floating point, and numbers of four
 //! bits are not widened.
 
-use super::{Place, Tiles, add_sets, hand_over};
+use super::{FIRST_CACHE, PREFETCH_DISTANCE, Place, Tiles, add_sets, hand_over};
 use crate::context::KernelContext;
 use crate::contraction::dot::{Product, block_float};
 use crate::contraction::tile::{self, Columns, finish_rows};
@@ -17,14 +17,8 @@ use plan::{BlockFloat, NIBBLES, PanelLayout, Weights};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Bytes from the line that a single row reads to the one that it requests.
-const PREFETCH_DISTANCE: i64 = 2048;
-
 /// Products of a block that are straight-line code.
 const MOST_SUMMANDS_IN_LINE: i64 = 64;
-
-/// The cache into which lines are requested.
-const FIRST_CACHE: u32 = 1;
 
 /// Emits one tile and passes its sums to the epilogue.
 pub(super) fn tile(
