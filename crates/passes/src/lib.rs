@@ -91,6 +91,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(FftExpander::default()),
         Box::new(TriangularSolveExpander),
         Box::new(ConcatenateInPlace),
+        Box::new(ConstantPanels::default()),
         Box::new(ConstantFolding::default()),
         Box::new(ConditionalSimplifier),
         Box::new(CommonSubexpressionElimination),

@@ -24,6 +24,38 @@ pub struct ConstantPanels {
 /// Function from a dot to its panels.
 pub type PanelsOf = Box<dyn Fn(&Module, &Computation, InstructionId) -> Option<Literal>>;
 
+impl Default for ConstantPanels {
+    /// Panels of one cache line of columns, for every dot of floats.
+    fn default() -> Self {
+        Self { panels: Box::new(|_, computation, id| panels_of_lines(computation, id)) }
+    }
+}
+
+fn panels_of_lines(computation: &Computation, id: InstructionId) -> Option<Literal> {
+    let Op::Dot { dot_dimension_numbers: numbers } = computation[id].op() else { return None };
+    let Op::Constant { literal } = computation[computation[id].operands()[1]].op() else { return None };
+    let &[summed] = &numbers.rhs_contracting_dims[..] else { return None };
+    let shape = literal.array_shape();
+    if !shape.element_type.is_floating_point() {
+        return None;
+    }
+    let (rows, columns) = (shape.size(summed), shape.size(1 - summed));
+    let width = LINE as i64 / shape.element_type.byte_size() as i64;
+    let scalars: Vec<Scalar> = literal.scalars().collect();
+    let element = |panel: i64, row: i64, column: i64| {
+        let column = panel * width + column;
+        let place = if summed == 0 { row * columns + column } else { column * rows + row };
+        if column < columns { scalars[place as usize] } else { Scalar::Float(0.0) }
+    };
+    let count = (columns + width - 1) / width;
+    let element = &element;
+    let all = (0..count).flat_map(|panel| {
+        (0..rows).flat_map(move |row| (0..width).map(move |column| element(panel, row, column)))
+    });
+    let panels = ArrayShape::new(shape.element_type, &[count, rows, width]);
+    Some(Literal::from_scalars(panels, all))
+}
+
 /// Maximum cost of reading panels instead of rows, as a fraction of the time of all dots.
 const MAX_COST: f64 = 0.03;
 
