@@ -172,7 +172,7 @@ fn builds_use_the_cache_of_the_user() {
     assert!(text.contains("TFCOMPILE_KERNEL_CACHE_LIMIT=much: expected the maximum size"), "{text}");
 }
 
-/// The cache was not asked for, so its failure is no error.
+/// Builds use the cache without being asked, so its failure is no error.
 #[test]
 fn a_home_that_cannot_be_written_is_ignored() {
     let place = tempfile::tempdir().expect("a directory");
