@@ -30,7 +30,7 @@ pub struct PackedConstant {
 #[derive(Clone, Debug, Default)]
 pub struct Packings(Arc<Mutex<BTreeMap<Key, Shared>>>);
 
-/// Address and length of a constant, and the description of a form.
+/// Address and length of the source, and a description of the form.
 type Key = (usize, usize, String);
 
 /// A packed constant.
