@@ -48,7 +48,7 @@ pub fn assign(
     };
     assigner.persistent(schedule);
     assigner.transfers();
-    assigner.temporaries()?;
+    assigner.temporaries(schedule)?;
     assigner.worker_scratch()?;
     assigner.start_copies();
     assigner.weakly_aligned();
@@ -223,7 +223,7 @@ impl Assigner<'_> {
     }
 
     /// Packs everything without other memory into one block.
-    fn temporaries(&mut self) -> Result<()> {
+    fn temporaries(&mut self, schedule: &Schedule) -> Result<()> {
         let mut requests: BTreeMap<Purpose, Request> = BTreeMap::new();
         for &number in self.sharing.numbers.clone().values() {
             let class = self.sharing.classes.find(number);
@@ -243,6 +243,7 @@ impl Assigner<'_> {
             }
         }
         self.stage_requests(&mut requests);
+        self.keep_apart(schedule, &mut requests);
         let list: Vec<Request> = requests.values().cloned().collect();
         let (offsets, end) = pack(self.out.persistent_size, &list);
         self.out.temps_lower_bound = self.out.persistent_size.saturating_add(lower_bound(&list));
@@ -294,6 +295,23 @@ impl Assigner<'_> {
                 for &place in cycle_state.iter().filter(|_| cycle_state.len() > 1) {
                     let request = at_once(self.place_size(place), end);
                     requests.insert(Purpose::LoopStage(computation, instruction, place), request);
+                }
+            }
+        }
+    }
+
+    /// Extends requests of loops that may run at the same time to the whole time of all of them.
+    fn keep_apart(&self, schedule: &Schedule, requests: &mut BTreeMap<Purpose, Request>) {
+        for (&computation, groups) in &schedule.loop_groups {
+            for group in groups {
+                let (first, last) = (group[0], group[group.len() - 1]);
+                let begin = self.timeline.positions[&(computation, first)];
+                let whole = Interval { begin, end: self.timeline.after[&(computation, last)] };
+                for request in requests.values_mut() {
+                    if request.intervals.iter().any(|interval| interval.overlaps(&whole)) {
+                        request.intervals.push(whole);
+                        join(&mut request.intervals);
+                    }
                 }
             }
         }

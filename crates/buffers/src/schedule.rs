@@ -3,6 +3,7 @@
 use crate::Leaf;
 use crate::order::Order;
 use crate::values::{Values, called};
+use hlo::custom_call::custom_call;
 use hlo::{AliasKind, Computation, ComputationId, InstructionId, Module, Op};
 use plan::{ModulePlan, Strategy};
 use std::cmp::Reverse;
@@ -13,12 +14,21 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 pub struct Schedule {
     /// Sequences by computation that control flow reaches.
     pub sequences: BTreeMap<ComputationId, Vec<InstructionId>>,
+    /// Loops of short kernels that do not depend on each other, by computation. The loops of a
+    /// group are neighbors in the sequence, and their temporaries are apart, so that they can run
+    /// at the same time. Each group has at least two.
+    pub loop_groups: BTreeMap<ComputationId, Vec<Vec<InstructionId>>>,
 }
+
+/// Minimum duration in nanoseconds of a kernel that all workers should share. A loop that has none
+/// can run beside another loop.
+const LONG_KERNEL_NANOSECONDS: u64 = 5000;
 
 /// Orders the instructions: operands first, otherwise in the graph's own order. Wherever data flow
 /// allows, an instruction that overwrites a value comes after the other readers of that value. Such
 /// instructions are those that reuse the memory of an in-out parameter or of a loop's state,
-/// in-place updates, and loops whose initial state is that value.
+/// in-place updates, and loops whose initial state is that value. If a computation has several
+/// loops of short kernels, they run as late as possible, so that independent ones meet.
 pub fn schedule(module: &Module, plan: &ModulePlan) -> Schedule {
     let values = Values::new(module, plan);
     let mut schedule = Schedule::default();
@@ -26,7 +36,11 @@ pub fn schedule(module: &Module, plan: &ModulePlan) -> Schedule {
     let mut outer_reads: BTreeMap<ComputationId, BTreeSet<Leaf>> = BTreeMap::new();
     for &id in values.order().iter().rev() {
         let readers = Readers::new(&values, module, id, &outer_reads);
-        schedule.sequences.insert(id, sequence(&values, module, id, &readers));
+        let (sequence, groups) = sequence(&values, module, id, &readers, plan.is_for_device);
+        schedule.sequences.insert(id, sequence);
+        if !groups.is_empty() {
+            schedule.loop_groups.insert(id, groups);
+        }
         outer_reads.insert(id, readers.outer);
     }
     schedule
@@ -81,7 +95,8 @@ fn sequence(
     module: &Module,
     id: ComputationId,
     readers: &Readers,
-) -> Vec<InstructionId> {
+    is_for_device: bool,
+) -> (Vec<InstructionId>, Vec<Vec<InstructionId>>) {
     let computation = &module[id];
     let nodes = computation.post_order();
     let numbers: BTreeMap<InstructionId, usize> = nodes.iter().enumerate().map(|(n, &id)| (id, n)).collect();
@@ -91,14 +106,47 @@ fn sequence(
             computation[instruction].operands().iter().map(|operand| numbers[operand]).collect();
         operands.into_iter().for_each(|operand| order.put_before(operand, number));
     }
+    let is_short = |number: &usize| is_loop_of_short_kernels(values, module, id, nodes[*number]);
+    let mut short_loops: BTreeSet<usize> = (0..nodes.len()).filter(is_short).collect();
+    if short_loops.len() < 2 || is_for_device {
+        short_loops.clear();
+    }
+    // Loops that start from one value may run at the same time: all but one of them copy it.
+    let are_short = |a: usize, b: usize| short_loops.contains(&a) && short_loops.contains(&b);
     for (writer, old) in overwrites(values, module, id, &nodes) {
-        for reader in readers.by_leaf.get(&old).into_iter().flatten() {
-            order.put_before(numbers[reader], numbers[&writer]);
+        let writer = numbers[&writer];
+        for reader in readers.by_leaf.get(&old).into_iter().flatten().map(|reader| numbers[reader]) {
+            if !are_short(reader, writer) {
+                order.put_before(reader, writer);
+            }
         }
     }
-    let sequence = list_schedule(computation, &nodes, &order);
+    let (sequence, groups) = list_schedule(computation, &nodes, &order, &short_loops);
     let is_undefined = |instruction| values.plan(id, instruction).strategy == Strategy::Undefined;
-    sink_undefined(computation, sequence, is_undefined)
+    (sink_undefined(computation, sequence, is_undefined), groups)
+}
+
+/// True for a loop whose kernels are all too short to be shared by many workers.
+fn is_loop_of_short_kernels(
+    values: &Values<'_>,
+    module: &Module,
+    id: ComputationId,
+    instruction: InstructionId,
+) -> bool {
+    let Op::While { condition, body } = module[id][instruction].op() else { return false };
+    let mut stack = vec![*condition, *body];
+    while let Some(inner) = stack.pop() {
+        for instruction in module[inner].post_order() {
+            let op = module[inner][instruction].op();
+            let nanoseconds = values.plan(inner, instruction).work.nanoseconds();
+            // Custom calls may leave the entry, and they may depend on the order of execution.
+            if nanoseconds >= LONG_KERNEL_NANOSECONDS || custom_call(op).is_some() {
+                return false;
+            }
+            stack.extend(called(op));
+        }
+    }
+    true
 }
 
 /// Moves instructions that only request memory to immediately before their first user.
@@ -181,21 +229,45 @@ pub(crate) fn in_place_target(
     is_body.then(|| (caller.computation, caller.instruction, index.to_vec()))
 }
 
-/// A topological order that stays as close to `nodes` as the edges allow.
-fn list_schedule(computation: &Computation, nodes: &[InstructionId], order: &Order) -> Vec<InstructionId> {
+/// A topological order that stays as close to `nodes` as the edges allow, except that `late` nodes
+/// come as late as possible. Also returns the groups of late nodes that were ready at the same
+/// time.
+fn list_schedule(
+    computation: &Computation,
+    nodes: &[InstructionId],
+    order: &Order,
+    late: &BTreeSet<usize>,
+) -> (Vec<InstructionId>, Vec<Vec<InstructionId>>) {
     let mut waiting: Vec<usize> = (0..nodes.len()).map(|node| order.before(node).len()).collect();
     let mut ready: BinaryHeap<Reverse<usize>> =
         (0..nodes.len()).filter(|&node| waiting[node] == 0).map(Reverse).collect();
-    let mut sequence = Vec::with_capacity(nodes.len());
-    while let Some(Reverse(node)) = ready.pop() {
-        sequence.push(nodes[node]);
-        for &follower in order.after(node) {
-            waiting[follower] -= 1;
-            if waiting[follower] == 0 {
-                ready.push(Reverse(follower));
+    let (mut sequence, mut groups) = (Vec::with_capacity(nodes.len()), Vec::new());
+    let mut late_and_ready = BTreeSet::new();
+    loop {
+        let next = match ready.pop() {
+            Some(Reverse(node)) if late.contains(&node) => {
+                late_and_ready.insert(node);
+                continue;
+            }
+            Some(Reverse(node)) => BTreeSet::from([node]),
+            None => std::mem::take(&mut late_and_ready),
+        };
+        if next.is_empty() {
+            break;
+        }
+        if next.len() > 1 {
+            groups.push(next.iter().map(|&node| nodes[node]).collect());
+        }
+        for node in next {
+            sequence.push(nodes[node]);
+            for &follower in order.after(node) {
+                waiting[follower] -= 1;
+                if waiting[follower] == 0 {
+                    ready.push(Reverse(follower));
+                }
             }
         }
     }
     assert_eq!(sequence.len(), nodes.len(), "{} has a cycle", computation.name());
-    sequence
+    (sequence, groups)
 }

@@ -5,6 +5,7 @@
 //! once, before everything else.
 
 pub(crate) mod custom_call;
+mod loop_groups;
 pub(crate) mod profile;
 pub mod regions;
 
@@ -12,6 +13,7 @@ use crate::calls::{Call, Kernels};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
+use loop_groups::Scope;
 use nest::{
     FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder, ScalarType, Type,
     ValueId,
@@ -58,64 +60,60 @@ pub(crate) fn emit(
     let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {
-        builder: b,
+        scope: Scope {
+            builder: b,
+            frame,
+            fields: BTreeMap::new(),
+            pointers: BTreeMap::new(),
+            exchanged: BTreeMap::new(),
+            is_on_worker: false,
+        },
         module,
         schedule,
         assignment,
         kernels,
         layout,
-        frame,
         program,
         unique,
         regions: Vec::new(),
-        fields: BTreeMap::new(),
-        pointers: BTreeMap::new(),
-        exchanged: BTreeMap::new(),
         profile: None,
     };
     if !counters.is_empty() {
         let pointer = entry.field(layout.profile_counters());
-        entry.profile = Some(Profile::new(&mut entry.builder, pointer, counters));
+        entry.profile = Some(Profile::new(&mut entry.scope.builder, pointer, counters));
     }
     entry.timed(Counter::Total, |entry| {
         entry.sequence(module.entry(), 0)?;
         entry.end_copies(module.entry());
         Ok(())
     })?;
-    let Entry { builder, program, regions, .. } = entry;
-    program.functions.push(builder.finish());
+    let Entry { scope, program, regions, .. } = entry;
+    program.functions.push(scope.builder.finish());
     Ok(regions)
 }
 
-/// Emitter for the entry. It owns the builder of the entry's function.
+/// Emitter for the entry and for the loops that it runs at the same time.
 pub(crate) struct Entry<'a> {
-    builder: FunctionBuilder,
+    scope: Scope,
     pub(crate) module: &'a Module,
     schedule: &'a Schedule,
     pub(crate) assignment: &'a BufferAssignment,
     kernels: &'a Kernels,
     pub(crate) layout: FrameLayout,
-    pub(crate) frame: ValueId,
     program: &'a mut Program,
     unique: &'a mut dyn FnMut(&str) -> String,
     regions: Vec<Region>,
-    /// Values of frame fields, by offset.
-    fields: BTreeMap<i64, ValueId>,
-    /// Addresses of slices, by allocation and offset.
-    pointers: BTreeMap<(Allocation, u64), ValueId>,
-    /// Current addresses of buffers that the enclosing loops rotate.
-    exchanged: BTreeMap<(Allocation, u64), ValueId>,
     /// Time counters, if the entry is profiled.
     profile: Option<Profile<'a>>,
 }
 
 impl RegionBuilder for Entry<'_> {
     fn builder(&mut self) -> &mut FunctionBuilder {
-        &mut self.builder
+        &mut self.scope.builder
     }
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
     /// Emits everything in a computation except the copies at its end.
     fn sequence(&mut self, computation: ComputationId, nesting: usize) -> Result<()> {
         if nesting > MAX_NESTING {
@@ -134,7 +132,17 @@ impl Entry<'_> {
                 }
                 Op::While { condition, body } => {
                     self.calls(std::mem::take(&mut calls));
-                    self.while_loop(computation, instruction, *condition, *body, nesting)?;
+                    match self.group_of(computation, instruction) {
+                        None => {
+                            self.start_copies(computation, instruction);
+                            self.while_loop(computation, instruction, *condition, *body, nesting)?;
+                        }
+                        Some(group) if group[0] == instruction => {
+                            self.loop_group(computation, group, nesting)?;
+                        }
+                        // The group's first loop has brought this one along.
+                        Some(_) => {}
+                    }
                 }
                 op @ Op::CustomCall { .. } if custom_call(op).is_some() => {
                     self.calls(std::mem::take(&mut calls));
@@ -162,10 +170,10 @@ impl Entry<'_> {
 
     /// Emits code, and measures its time in a counter if the entry is profiled.
     fn timed(&mut self, counter: Counter, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let start = self.profile.is_some().then(|| Profile::clock(&mut self.builder));
+        let start = self.profile.is_some().then(|| Profile::clock(&mut self.scope.builder));
         build(self)?;
         match (&self.profile, start) {
-            (Some(profile), Some(start)) => profile.count(&mut self.builder, counter, start),
+            (Some(profile), Some(start)) => profile.count(&mut self.scope.builder, counter, start),
             _ => Ok(()),
         }
     }
@@ -175,8 +183,21 @@ impl Entry<'_> {
         copies.into_iter().flatten().for_each(|copy| self.copy(copy));
     }
 
+    /// The loops that may run at the same time as a loop.
+    fn group_of(
+        &self,
+        computation: ComputationId,
+        instruction: InstructionId,
+    ) -> Option<&'a [InstructionId]> {
+        let groups = self.schedule.loop_groups.get(&computation)?;
+        groups.iter().find(|group| group.contains(&instruction)).map(Vec::as_slice)
+    }
+
     /// Emits calls of kernels that no control flow separates.
     fn calls(&mut self, calls: Vec<&Call>) {
+        if self.scope.is_on_worker {
+            return calls.into_iter().for_each(|call| self.call(Item { call, is_shared: false }));
+        }
         let items = regions::share(&calls);
         for group in regions::group(&items) {
             let group: Vec<Item<'_>> = group.into_iter().map(|number| items[number]).collect();
@@ -195,14 +216,18 @@ impl Entry<'_> {
             arguments.push(self.field(self.layout.scratch()));
         }
         if is_shared {
-            self.builder.parallel(call.function, call.tasks, arguments);
+            self.scope.builder.parallel(call.function, call.tasks, arguments);
             return;
         }
         if call.tasks > 1 {
             // The entry's own thread runs all tasks.
-            arguments.extend([self.builder.index(0), self.builder.index(call.tasks), self.builder.index(0)]);
+            arguments.extend([
+                self.scope.builder.index(0),
+                self.scope.builder.index(call.tasks),
+                self.scope.builder.index(0),
+            ]);
         }
-        self.builder.call(call.function, arguments);
+        self.scope.builder.call(call.function, arguments);
     }
 
     /// Emits several kernels as one region.
@@ -215,7 +240,7 @@ impl Entry<'_> {
         if items.iter().any(|item| item.call.takes_workers_scratch) {
             arguments.push(self.field(self.layout.scratch()));
         }
-        self.builder.parallel(function, region.items, arguments);
+        self.scope.builder.parallel(function, region.items, arguments);
     }
 
     fn conditional(
@@ -229,7 +254,7 @@ impl Entry<'_> {
         let element_type = self.module[computation][index].shape().expect_array().element_type;
         let slice = self.assignment.slice(computation, index, &[]);
         let pointer = self.pointer(&slice);
-        let b = &mut self.builder;
+        let b = &mut self.scope.builder;
         let number = if element_type == PrimitiveType::Pred {
             let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
             let (zero, first, second) = (b.integer(b.ty(value), 0), b.index(0), b.index(1));
@@ -262,8 +287,8 @@ impl Entry<'_> {
         }
         let (low, high) = branches.split_at(branches.len() / 2);
         let middle = first + low.len() as i64;
-        let limit = self.builder.index(middle);
-        let is_low = self.builder.compare(Predicate::Less, number, limit);
+        let limit = self.scope.builder.index(middle);
+        let is_low = self.scope.builder.compare(Predicate::Less, number, limit);
         self.if_else(
             is_low,
             |entry| entry.branch(number, low, first, nesting).map(|()| Vec::new()),
@@ -272,6 +297,13 @@ impl Entry<'_> {
         .map(|_| ())
     }
 
+    /// Copies the initial state of a loop to its place.
+    fn start_copies(&mut self, computation: ComputationId, instruction: InstructionId) {
+        let copies = self.assignment.start_copies.get(&(computation, instruction));
+        copies.into_iter().flatten().for_each(|copy| self.copy(copy));
+    }
+
+    /// Emits a loop whose initial state is in place.
     fn while_loop(
         &mut self,
         computation: ComputationId,
@@ -280,15 +312,13 @@ impl Entry<'_> {
         body: ComputationId,
         nesting: usize,
     ) -> Result<()> {
-        let copies = self.assignment.start_copies.get(&(computation, instruction));
-        copies.into_iter().flatten().for_each(|copy| self.copy(copy));
         let root = self.module[condition].root();
         let verdict = self.assignment.slice(condition, root, &[]);
         let assignment = self.assignment;
         let rotations = assignment.rotations.get(&(computation, instruction)).map_or(&[][..], Vec::as_slice);
         let places: Vec<Slice> = rotations.iter().flat_map(|r| r.places.iter().copied()).collect();
         let homes: Vec<ValueId> = places.iter().map(|place| self.pointer(place)).collect();
-        let outer = self.exchanged.clone();
+        let outer = self.scope.exchanged.clone();
         let last = self.while_carrying(
             &homes,
             |entry, present| {
@@ -296,7 +326,7 @@ impl Entry<'_> {
                 entry.sequence(condition, nesting + 1)?;
                 entry.end_copies(condition);
                 let pointer = entry.pointer(&verdict);
-                let b = &mut entry.builder;
+                let b = &mut entry.scope.builder;
                 let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
                 let zero = b.integer(b.ty(value), 0);
                 Ok(b.compare(Predicate::NotEqual, value, zero))
@@ -310,7 +340,7 @@ impl Entry<'_> {
                 Ok(next)
             },
         )?;
-        self.exchanged = outer;
+        self.scope.exchanged = outer;
         let mut first = 0;
         for rotation in rotations {
             let range = first..first + rotation.places.len();
@@ -323,7 +353,7 @@ impl Entry<'_> {
     /// Records the current addresses of rotated buffers.
     fn exchange(&mut self, places: &[Slice], present: &[ValueId]) {
         let keys = places.iter().map(|place| (place.allocation, place.offset));
-        self.exchanged.extend(keys.zip(present.iter().copied()));
+        self.scope.exchanged.extend(keys.zip(present.iter().copied()));
     }
 
     /// Emits code after a loop: copies the state to its own buffer if it ended up in another one.
@@ -332,7 +362,7 @@ impl Entry<'_> {
         let state: Vec<usize> =
             (0..homes.len()).filter(|&k| rotation.state.contains(&rotation.places[k])).collect();
         let bytes = rotation.places[0].size as i64;
-        let is_elsewhere = self.builder.compare(Predicate::NotEqual, homes[0], present[0]);
+        let is_elsewhere = self.scope.builder.compare(Predicate::NotEqual, homes[0], present[0]);
         let copies = |b: &mut FunctionBuilder| {
             let bytes = b.index(bytes);
             if stages.is_empty() {
@@ -344,20 +374,20 @@ impl Entry<'_> {
             Ok(())
         };
         // The closure never fails.
-        let _ = self.builder.if_then(is_elsewhere, copies);
+        let _ = self.scope.builder.if_then(is_elsewhere, copies);
     }
 
     fn copy(&mut self, copy: &CopyPair) {
         let (to, from) = (self.pointer(&copy.to), self.pointer(&copy.from));
-        let bytes = self.builder.index(copy.to.size.min(copy.from.size) as i64);
-        self.builder.copy_bytes(to, from, bytes);
+        let bytes = self.scope.builder.index(copy.to.size.min(copy.from.size) as i64);
+        self.scope.builder.copy_bytes(to, from, bytes);
     }
 
     /// Returns the address of a slice. In entries with few calls, the address is read before
     /// everything else.
     pub(crate) fn pointer(&mut self, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
-        if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
+        if let Some(&pointer) = self.scope.exchanged.get(&key).or_else(|| self.scope.pointers.get(&key)) {
             return pointer;
         }
         let offset = slice.offset as i64;
@@ -375,7 +405,7 @@ impl Entry<'_> {
             Allocation::Constants => self.in_block(self.layout.constants(), offset),
         };
         if self.is_hoisting() {
-            self.pointers.insert(key, pointer);
+            self.scope.pointers.insert(key, pointer);
         }
         pointer
     }
@@ -396,7 +426,7 @@ impl Entry<'_> {
     }
 
     fn hoisted(&mut self, build: impl FnOnce(&mut FunctionBuilder) -> ValueId) -> ValueId {
-        if self.is_hoisting() { self.builder.outside(1, build) } else { build(&mut self.builder) }
+        if self.is_hoisting() { self.scope.builder.outside(1, build) } else { build(&mut self.scope.builder) }
     }
 
     fn in_block(&mut self, field: i64, offset: i64) -> ValueId {
@@ -405,9 +435,9 @@ impl Entry<'_> {
     }
 
     fn field(&mut self, field: i64) -> ValueId {
-        let (frame, bytes) = (self.frame, self.layout.pointer_bytes());
-        *self.fields.entry(field).or_insert_with(|| {
-            self.builder.outside(1, |b| {
+        let (frame, bytes) = (self.scope.frame, self.layout.pointer_bytes());
+        *self.scope.fields.entry(field).or_insert_with(|| {
+            self.scope.builder.outside(1, |b| {
                 let at = b.offset_bytes(frame, field);
                 b.load(Type::PTR, at, bytes as u32)
             })

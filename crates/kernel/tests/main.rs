@@ -20,6 +20,7 @@ mod ffts;
 mod functions;
 mod harness;
 mod indexing;
+mod loop_groups;
 mod loops;
 mod math;
 mod multi_outputs;

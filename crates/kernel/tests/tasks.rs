@@ -124,7 +124,7 @@ fn schedules() -> Vec<(String, Arc<dyn Workers>)> {
 
 /// Compares a module's kernels with the evaluator, and every schedule with the serial run. At least
 /// `cut` kernels must be cut into tasks, or none if it is 0.
-fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
+pub fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
     check_planned(text, cut, values, tolerance, &plan::Options::default());
 }
 

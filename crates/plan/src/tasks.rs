@@ -21,7 +21,7 @@ const BYTES: u64 = 100;
 /// Work shorter than this is not divided. Sharing it and waiting for the other workers takes 0.2 us
 /// between cores with a common cache, 0.7 us between others, and loses the caches' content. Whether
 /// divided work is actually shared also depends on the adjacent kernels.
-const MIN_NANOSECONDS: u64 = 1000;
+const MIN_NANOSECONDS: u64 = 800;
 
 /// Minimum duration of a task in nanoseconds, enough to be worth scheduling alone.
 const TASK_NANOSECONDS: u64 = 200;
@@ -243,7 +243,7 @@ mod tests {
             (48 * 64 * 64, 40 << 10, 12),
             (128 * 128 * 128, 192 << 10, 64),
             // Additions of 8 K, 16 K, and 1 M floats.
-            (8 << 10, 3 << 15, 1),
+            (8 << 10, 3 << 15, 4),
             (16 << 10, 3 << 16, 9),
             (1 << 20, 3 << 22, 64),
             (u64::MAX, u64::MAX, 64),

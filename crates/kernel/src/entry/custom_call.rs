@@ -80,24 +80,24 @@ impl Entry<'_> {
         let &[holds] = operands else { return Err(Error::internal("expected a check with one operand")) };
         let slice = self.assignment.slice(computation, holds, &[]);
         let pointer = self.pointer(&slice);
-        let b = &mut self.builder;
+        let b = &mut self.scope.builder;
         let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
         let zero = b.integer(b.ty(value), 0);
         let fails = b.compare(Predicate::Equal, value, zero);
         let status = if aborts { ABORT_STATUS } else { 1 };
         self.if_then(fails, |entry| {
-            let text = text(&mut entry.builder, message);
+            let text = text(&mut entry.scope.builder, message);
             entry.store_error(text);
             Ok(())
         })?;
-        let status = self.builder.integer(Type::scalar(ScalarType::I32), status.into());
-        self.builder.leave_if(fails, status);
+        let status = self.scope.builder.integer(Type::scalar(ScalarType::I32), status.into());
+        self.scope.builder.leave_if(fails, status);
         Ok(())
     }
 
     fn store_error(&mut self, message: ValueId) {
-        let b = &mut self.builder;
-        let at = b.offset_bytes(self.frame, self.layout.error());
+        let b = &mut self.scope.builder;
+        let at = b.offset_bytes(self.scope.frame, self.layout.error());
         b.store(message, at, self.layout.pointer_bytes() as u32);
     }
 
@@ -128,6 +128,7 @@ impl Entry<'_> {
         let call_bytes = INTEGER_BYTES + 6 * pointer_bytes;
         let bytes = call_bytes + buffer_bytes * (inputs.len() + outputs.len()) as i64;
         let slot = self
+            .scope
             .builder
             .outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes: bytes as u64, alignment: 8 }));
         let record = Record { slot, pointer_bytes };
@@ -140,11 +141,11 @@ impl Entry<'_> {
             let sizes = shape.sizes();
             let byte_size = hlo_byte_size(shape);
             for (k, value) in [sizes.len() as i64, type_number, byte_size].into_iter().enumerate() {
-                record.integer(&mut self.builder, first + 8 * k as i64, value);
+                record.integer(&mut self.scope.builder, first + 8 * k as i64, value);
             }
             let slice = self.assignment.slice(computation, *id, index);
             let data = self.pointer(&slice);
-            let b = &mut self.builder;
+            let b = &mut self.scope.builder;
             record.address(b, first + INTEGER_BYTES, data);
             let mut sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
             // Scalars also need an address.
@@ -152,7 +153,7 @@ impl Entry<'_> {
             let sizes = b.value(Type::PTR, Expression::Bytes(sizes));
             record.address(b, first + INTEGER_BYTES + pointer_bytes, sizes);
         }
-        let b = &mut self.builder;
+        let b = &mut self.scope.builder;
         for (k, value) in [call_bytes, inputs.len() as i64, outputs.len() as i64].into_iter().enumerate() {
             record.integer(b, 8 * k as i64, value);
         }
@@ -171,12 +172,12 @@ impl Entry<'_> {
         let zero = b.integer(b.ty(status), 0);
         let fails = b.compare(Predicate::NotEqual, status, zero);
         self.if_then(fails, |entry| {
-            let at = entry.builder.offset_bytes(slot, INTEGER_BYTES + 5 * pointer_bytes);
-            let message = entry.builder.load(Type::PTR, at, pointer_bytes as u32);
+            let at = entry.scope.builder.offset_bytes(slot, INTEGER_BYTES + 5 * pointer_bytes);
+            let message = entry.scope.builder.load(Type::PTR, at, pointer_bytes as u32);
             entry.store_error(message);
             Ok(())
         })?;
-        self.builder.leave_if(fails, status);
+        self.scope.builder.leave_if(fails, status);
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ pub struct RegionMember {
 
 /// Minimum duration of a kernel with several tasks that runs in parallel: a few times the overhead
 /// of a region.
-const MIN_SHARED_NANOSECONDS: u64 = 1000;
+const MIN_SHARED_NANOSECONDS: u64 = 800;
 
 /// Bytes per nanosecond that a core reads from another core's caches.
 const HANDED_BYTES: u64 = 12;
@@ -50,7 +50,7 @@ const MAX_HANDED_BYTES: u64 = 1 << 20;
 const MIN_SERIAL_NANOSECONDS: u64 = 300;
 
 /// Minimum duration of each kernel in a region whose kernels all have a single task.
-const MIN_PAIR_NANOSECONDS: u64 = 1000;
+pub(super) const MIN_PAIR_NANOSECONDS: u64 = 1000;
 
 /// Number of later calls that are considered for a region.
 const WINDOW: usize = 16;
@@ -156,7 +156,7 @@ fn is_worth(calls: &[Item<'_>], group: &[usize], item: Item<'_>) -> bool {
 
 /// True if two calls may run in any order and at the same time: neither writes memory that the
 /// other one reads or writes.
-fn is_independent(a: &Call, b: &Call) -> bool {
+pub(super) fn is_independent(a: &Call, b: &Call) -> bool {
     let meets =
         |written: &[Slice], all: &[Slice]| written.iter().any(|w| all.iter().any(|slice| w.overlaps(slice)));
     !meets(&a.arguments[a.written..], &b.arguments) && !meets(&b.arguments[b.written..], &a.arguments)
@@ -408,10 +408,10 @@ mod tests {
             share(&calls.iter().collect::<Vec<_>>()).iter().map(|item| item.is_shared).collect()
         };
         assert_eq!(shared(&[kernel(6000, 0, 1), kernel(6000, 1, 2), kernel(6000, 2, 3)]), [true; 3]);
-        assert_eq!(shared(&[kernel(900, 0, 1), kernel(6000, 1, 2), kernel(900, 2, 3)]), [false; 3]);
-        assert_eq!(shared(&[kernel(900, 0, 1), kernel(9000, 1, 2), kernel(900, 2, 3)]), [false, true, false]);
+        assert_eq!(shared(&[kernel(700, 0, 1), kernel(6000, 1, 2), kernel(700, 2, 3)]), [false; 3]);
+        assert_eq!(shared(&[kernel(700, 0, 1), kernel(9000, 1, 2), kernel(700, 2, 3)]), [false, true, false]);
         // The transferred arrays are small.
-        let calls = [call(900, 8, &[0], &[1]), call(6000, 24, &[1], &[2]), call(900, 8, &[2], &[3])];
+        let calls = [call(700, 8, &[0], &[1]), call(6000, 24, &[1], &[2]), call(700, 8, &[2], &[3])];
         assert_eq!(shared(&calls), [false, true, false]);
     }
 
