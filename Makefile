@@ -94,6 +94,7 @@ lint: ## check formatting, clippy, links in comments, tidy, and whether the READ
 	cargo xtask tidy
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
 	scripts/gpu/page.py --check
+	scripts/zoo/page.py --check
 	scripts/test_recipes.sh
 
 .PHONY: docs
