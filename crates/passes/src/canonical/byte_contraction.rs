@@ -10,7 +10,7 @@ use support::Result;
 /// `contraction(convert(x) - zero, w) => contraction(x, v) + sums`, where x has bytes, zero is one
 /// number, w is a constant `s32` array of small numbers, and v is w as `s8`. The sums are those of
 /// each output's weights times -zero; they join a bias that follows. A padded image becomes a slice
-/// of an array of the zero point.
+/// of an array of the zero point. The zero point of a dot may be computed at run time.
 ///
 /// Exact for every input: the products and sums are the same modulo 2^32.
 #[derive(Default)]
@@ -49,21 +49,25 @@ fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
     let bytes = Bytes::of(computation, computation[root].operands()[0])?;
     let weights = weights(computation, computation[root].operands()[1])?;
     let x_type = computation[bytes.array].shape().as_array()?.element_type;
+    let known = bytes.zero.known();
     let is_padded = contraction.window.as_ref().is_some_and(|window| {
         let is_faster = contraction.is_depthwise && can_pad(window) && has_columns(window);
-        is_padded(window) && (bytes.zero != 0 || is_faster)
+        is_padded(window) && (known != Some(0) || is_faster)
     });
-    if is_padded && !(fits(x_type, bytes.zero) && contraction.window.as_ref().is_some_and(can_pad)) {
+    let can_pad = || contraction.window.as_ref().is_some_and(can_pad);
+    if is_padded && !(known.is_some_and(|zero| fits(x_type, zero)) && can_pad()) {
         return None;
     }
-    if bytes.zero != 0 && contraction.outputs.is_none() {
+    if known != Some(0) && contraction.outputs.is_none() {
         return None;
     }
     let metadata = computation[root].metadata().clone();
     let mut op = computation[root].op().clone();
     let bytes = bytes.moved(computation);
     let x = match &mut op {
-        Op::Convolution { window, .. } if is_padded => padded(computation, &bytes, window, &metadata),
+        Op::Convolution { window, .. } if is_padded => {
+            padded(computation, bytes.array, known?, window, &metadata)
+        }
         _ => bytes.array,
     };
     let literal = narrow(&weights)?;
@@ -71,26 +75,44 @@ fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
     let w = computation.add("", Op::Constant { literal }, shape.into(), &[], metadata.clone());
     let shape = computation[root].shape().clone();
     let sums = computation.add("", op, shape.clone(), &[x, w], metadata.clone());
-    let Some(dimension) = contraction.outputs.filter(|_| bytes.zero != 0) else {
+    let Some(dimension) = contraction.outputs.filter(|_| known != Some(0)) else {
         computation.replace_all_uses(root, sums);
         return Some(());
     };
+    let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
+        computation.add("", op, shape, operands, metadata.clone())
+    };
+    let last = vec![shape.as_array()?.rank() - 1];
+    let spread = |add: &mut dyn FnMut(Op, Shape, &[InstructionId]) -> InstructionId, numbers: &[i32]| {
+        let count = [numbers.len() as i64];
+        let constant = Op::Constant { literal: Literal::from_elements(&count, numbers) };
+        let vector = add(constant, Shape::array(PrimitiveType::S32, &count), &[]);
+        add(Op::Broadcast { dimensions: last.clone() }, shape.clone(), &[vector])
+    };
     let mut offsets = totals(&weights, dimension);
-    offsets.iter_mut().for_each(|sum| *sum = sum.wrapping_mul((bytes.zero as i32).wrapping_neg()));
+    let zero = match bytes.zero {
+        ZeroPoint::Known(zero) => zero,
+        ZeroPoint::Scalar(zero) => {
+            let totals = spread(&mut add, &offsets);
+            let zero = add(Op::Broadcast { dimensions: Vec::new() }, shape.clone(), &[zero]);
+            let product = add(Op::Multiply {}, shape.clone(), &[zero, totals]);
+            let all = add(Op::Subtract {}, shape, &[sums, product]);
+            computation.replace_all_uses(root, all);
+            return Some(());
+        }
+    };
+    offsets.iter_mut().for_each(|sum| *sum = sum.wrapping_mul((zero as i32).wrapping_neg()));
     // A bias that follows takes the sums.
     let bias = bias(computation, root);
     if let Some((_, bias)) = &bias {
         offsets.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.wrapping_add(bias));
     }
     let replaced = bias.map_or(root, |(sum, _)| sum);
-    let count = [offsets.len() as i64];
-    let constant = Op::Constant { literal: Literal::from_elements(&count, &offsets) };
-    let vector = Shape::array(PrimitiveType::S32, &count);
-    let offsets = computation.add("", constant, vector, &[], metadata.clone());
-    let dimensions = vec![shape.as_array()?.rank() - 1];
-    let spread =
-        computation.add("", Op::Broadcast { dimensions }, shape.clone(), &[offsets], metadata.clone());
-    let all = computation.add("", Op::Add {}, shape, &[sums, spread], metadata);
+    let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
+        computation.add("", op, shape, operands, metadata.clone())
+    };
+    let offsets = spread(&mut add, &offsets);
+    let all = add(Op::Add {}, shape, &[sums, offsets]);
     computation.replace_all_uses(replaced, all);
     Some(())
 }
@@ -156,16 +178,34 @@ fn free_dimensions(rank: usize, numbers: &DotDimensionNumbers) -> Vec<usize> {
     (0..rank).filter(is_free).collect()
 }
 
+/// The number that is subtracted from all bytes of an array.
+#[derive(Clone, Copy)]
+enum ZeroPoint {
+    Known(i64),
+    /// A scalar of type `s32`.
+    Scalar(InstructionId),
+}
+
+impl ZeroPoint {
+    fn known(self) -> Option<i64> {
+        match self {
+            Self::Known(zero) => Some(zero),
+            Self::Scalar(_) => None,
+        }
+    }
+}
+
 /// An array of bytes from whose elements a number is subtracted.
 struct Bytes {
     array: InstructionId,
-    zero: i64,
+    zero: ZeroPoint,
     /// Reshapes and transposes that follow, last one first.
     moves: Vec<InstructionId>,
 }
 
 impl Bytes {
-    /// Reads `convert(x)`, `convert(x) - zero`, or `convert(x) + number`, possibly moved.
+    /// Reads `convert(x)`, `convert(x) - zero`, or `convert(x) + number`, possibly moved. Only the
+    /// zero point may be no constant.
     fn of(computation: &Computation, mut id: InstructionId) -> Option<Self> {
         let mut moves = Vec::new();
         while let Op::Reshape {} | Op::Transpose { .. } = computation[id].op() {
@@ -176,10 +216,13 @@ impl Bytes {
         let number = |k: usize| splat(computation, instruction.operands()[k]);
         let bytes = |k: usize| widened(computation, instruction.operands()[k]);
         let (array, zero) = match instruction.op() {
-            Op::Convert {} => (widened(computation, id), Some(0)),
-            Op::Subtract {} => (bytes(0), number(1)),
-            Op::Add {} if number(0).is_some() => (bytes(1), number(0).map(|n| -n)),
-            Op::Add {} => (bytes(0), number(1).map(|n| -n)),
+            Op::Convert {} => (widened(computation, id), Some(ZeroPoint::Known(0))),
+            Op::Subtract {} => {
+                let known = number(1).map(ZeroPoint::Known);
+                (bytes(0), known.or_else(|| scalar(computation, instruction.operands()[1])))
+            }
+            Op::Add {} if number(0).is_some() => (bytes(1), number(0).map(|n| ZeroPoint::Known(-n))),
+            Op::Add {} => (bytes(0), number(1).map(|n| ZeroPoint::Known(-n))),
             _ => return None,
         };
         Some(Self { array: array?, zero: zero?, moves })
@@ -208,6 +251,14 @@ fn widened(computation: &Computation, id: InstructionId) -> Option<InstructionId
     is_byte(from).map(|()| from)
 }
 
+/// The scalar in all elements of a broadcast.
+fn scalar(computation: &Computation, id: InstructionId) -> Option<ZeroPoint> {
+    let Op::Broadcast { .. } = computation[id].op() else { return None };
+    let source = computation[id].operands()[0];
+    let is_scalar = computation[source].shape().as_array()?.rank() == 0;
+    is_scalar.then_some(ZeroPoint::Scalar(source))
+}
+
 /// The number in all elements of a constant or of a broadcast scalar.
 fn splat(computation: &Computation, id: InstructionId) -> Option<i64> {
     let source = match computation[id].op() {
@@ -219,7 +270,8 @@ fn splat(computation: &Computation, id: InstructionId) -> Option<i64> {
     is_one.then(|| literal.scalar_at(0).as_i64())?
 }
 
-/// The values of constant weights that fit `s8`, possibly converted or moved.
+/// The values of constant weights that fit `s8`, possibly converted or moved, or bytes less a zero
+/// point.
 fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
     let source = || weights(computation, computation[id].operands()[0]);
     match computation[id].op() {
@@ -227,6 +279,16 @@ fn weights(computation: &Computation, id: InstructionId) -> Option<Literal> {
         Op::Reshape {} => source()?.reshape(&computation[id].shape().as_array()?.sizes()),
         Op::Transpose { dimensions } => Some(source()?.transpose(dimensions)),
         Op::Reverse { dimensions } => Some(reversed(&source()?, dimensions)),
+        Op::Subtract {} => {
+            let bytes = widened(computation, computation[id].operands()[0])?;
+            let Op::Constant { literal } = computation[bytes].op() else { return None };
+            let zero = splat(computation, computation[id].operands()[1])?;
+            let shape = ArrayShape::new(PrimitiveType::S32, &literal.array_shape().sizes());
+            let value = |scalar: Scalar| Some(scalar.as_i64()? - zero);
+            let values: Vec<i64> = literal.scalars().map(value).collect::<Option<_>>()?;
+            let fit = values.iter().all(|&value| fits(PrimitiveType::S8, value));
+            fit.then(|| Literal::from_scalars(shape, values.into_iter().map(Scalar::Signed)))
+        }
         Op::Constant { literal } => {
             let is_integer = literal.array_shape().element_type.is_integer();
             let is_small =
@@ -309,11 +371,12 @@ const FEW_FEATURES: i64 = 16;
 /// slice of a filled array, into which the kernel before can write.
 fn padded(
     computation: &mut Computation,
-    bytes: &Bytes,
+    bytes: InstructionId,
+    zero: i64,
     window: &mut Window,
     metadata: &hlo::OpMetadata,
 ) -> InstructionId {
-    let shape = computation[bytes.array].shape().expect_array().clone();
+    let shape = computation[bytes].shape().expect_array().clone();
     let element_type = shape.element_type;
     let (mut part, mut starts) = (shape.sizes(), vec![0; shape.rank()]);
     let mut whole = part.clone();
@@ -326,7 +389,7 @@ fn padded(
     let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
         computation.add("", op, shape, operands, metadata.clone())
     };
-    let mut x = bytes.array;
+    let mut x = bytes;
     let is_merged = part.last().is_some_and(|&features| features < FEW_FEATURES) && part.len() > 2;
     if is_merged {
         for sizes in [&mut part, &mut whole, &mut starts] {
@@ -338,8 +401,8 @@ fn padded(
         x = add(Op::Reshape {}, Shape::array(element_type, &part), &[x]);
     }
     let zero = match element_type {
-        PrimitiveType::S8 => Literal::scalar(bytes.zero as i8),
-        _ => Literal::scalar(bytes.zero as u8),
+        PrimitiveType::S8 => Literal::scalar(zero as i8),
+        _ => Literal::scalar(zero as u8),
     };
     let zero = add(Op::Constant { literal: zero }, Shape::array(element_type, &[]), &[]);
     let whole = Shape::array(element_type, &whole);
