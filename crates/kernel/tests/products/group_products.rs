@@ -2,7 +2,7 @@
 //! each way to compute them.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, Literal, PrimitiveType};
 use target::Target;
 
 /// This machine, and x86 processors that it can stand in for.
@@ -102,6 +102,33 @@ fn dots_of_groups() {
     for (m, n, k) in shapes {
         for lhs in TYPES {
             check(&dot(lhs, [m, n, k]));
+        }
+    }
+}
+
+/// The last group of a row is loaded with numbers of the group before, which must not count twice.
+#[test]
+fn infinite_numbers_count_once() {
+    let (m, n) = (5, 16);
+    for lhs in [PrimitiveType::Bf16, PrimitiveType::F16] {
+        for k in [3, 5, 7, 9, 33] {
+            let weights = vec![format!("{{{}}}", vec!["1"; n as usize].join(",")); k as usize].join(",");
+            let text = format!(
+                "HloModule dots\n\nENTRY main {{\n  x = {lhs}[{m},{k}] parameter(0)\n  \
+                 w = {lhs}[{k},{n}] constant({{{weights}}})\n  ROOT d = f32[{m},{n}] dot(x, w), \
+                 lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+            );
+            let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            for target in machines() {
+                let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                for place in 0..k {
+                    let x = (0..m * k).map(|at| if at % k == place { f64::INFINITY } else { 1.0 });
+                    let x = Literal::from_floats(ArrayShape::new(lhs, &[m, k]), x);
+                    let have = loaded.run(std::slice::from_ref(&x), 1, None).expect("it runs");
+                    let sums = have[0].to_vec::<f32>().expect("sums in f32");
+                    assert!(sums.iter().all(|&sum| sum == f32::INFINITY), "{sums:?} for {text}");
+                }
+            }
         }
     }
 }
