@@ -310,6 +310,15 @@ impl Builder {
         dimensions: &[usize],
     ) -> Result<InstructionId> {
         let element_type = self.element_type(id);
+        // A maximum is a single operation, so that vectors of elements are reduced at once.
+        let (id, reducer) = match reducer {
+            Reducer::LargestNumber if element_type.is_floating_point() => {
+                let is_number = self.compare(ComparisonDirection::Eq, id, id)?;
+                let least = self.splat_like(id, f64::NEG_INFINITY)?;
+                (self.select(is_number, id, least)?, Reducer::Maximum)
+            }
+            other => (id, other),
+        };
         let initial = self.literal(reducer.neutral(element_type));
         let to_apply = self.reducer(reducer, element_type)?;
         let mut dimensions = dimensions.to_vec();
