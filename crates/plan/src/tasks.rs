@@ -19,8 +19,8 @@ const OPERATIONS: u64 = 80;
 const BYTES: u64 = 100;
 
 /// Work shorter than this is not divided. Sharing it and waiting for the other workers takes 0.2 us
-/// between cores with a common cache, 0.7 us between others, and loses the caches' content. Whether
-/// divided work is actually shared also depends on the adjacent kernels.
+/// between cores that are close to each other, up to 1 us between others, and loses the caches'
+/// content. Whether divided work is actually shared also depends on the adjacent kernels.
 const MIN_NANOSECONDS: u64 = 800;
 
 /// Minimum duration of a task in nanoseconds, enough to be worth scheduling alone.

@@ -138,7 +138,7 @@ fn blocks_with_scales() {
 }
 
 /// Elements of all magnitudes, each block with its own: the integers of a block must keep what
-/// matters of them. The tolerance is relative to the sum of the products' magnitudes.
+/// matters of them. The tolerance is relative to the largest result for the elements' magnitudes.
 #[test]
 fn blocks_of_a_row_have_their_own_magnitude() {
     const BLOCK: usize = 32;

@@ -79,40 +79,32 @@ fn replace(computation: &mut Computation, root: InstructionId) -> Option<()> {
         computation.replace_all_uses(root, sums);
         return Some(());
     };
-    let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
-        computation.add("", op, shape, operands, metadata.clone())
-    };
-    let last = vec![shape.as_array()?.rank() - 1];
-    let spread = |add: &mut dyn FnMut(Op, Shape, &[InstructionId]) -> InstructionId, numbers: &[i32]| {
-        let count = [numbers.len() as i64];
-        let constant = Op::Constant { literal: Literal::from_elements(&count, numbers) };
-        let vector = add(constant, Shape::array(PrimitiveType::S32, &count), &[]);
-        add(Op::Broadcast { dimensions: last.clone() }, shape.clone(), &[vector])
-    };
-    let mut offsets = totals(&weights, dimension);
-    let zero = match bytes.zero {
-        ZeroPoint::Known(zero) => zero,
-        ZeroPoint::Scalar(zero) => {
-            let totals = spread(&mut add, &offsets);
-            let zero = add(Op::Broadcast { dimensions: Vec::new() }, shape.clone(), &[zero]);
-            let product = add(Op::Multiply {}, shape.clone(), &[zero, totals]);
-            let all = add(Op::Subtract {}, shape, &[sums, product]);
-            computation.replace_all_uses(root, all);
-            return Some(());
-        }
-    };
-    offsets.iter_mut().for_each(|sum| *sum = sum.wrapping_mul((zero as i32).wrapping_neg()));
-    // A bias that follows takes the sums.
-    let bias = bias(computation, root);
+    let mut numbers = totals(&weights, dimension);
+    // A bias that follows takes the sums of a known zero point.
+    let bias = known.and_then(|_| bias(computation, root));
+    if let Some(zero) = known {
+        numbers.iter_mut().for_each(|sum| *sum = sum.wrapping_mul((zero as i32).wrapping_neg()));
+    }
     if let Some((_, bias)) = &bias {
-        offsets.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.wrapping_add(bias));
+        numbers.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.wrapping_add(bias));
     }
     let replaced = bias.map_or(root, |(sum, _)| sum);
     let mut add = |op: Op, shape: Shape, operands: &[InstructionId]| {
         computation.add("", op, shape, operands, metadata.clone())
     };
-    let offsets = spread(&mut add, &offsets);
-    let all = add(Op::Add {}, shape, &[sums, offsets]);
+    let count = [numbers.len() as i64];
+    let constant = Op::Constant { literal: Literal::from_elements(&count, &numbers) };
+    let vector = add(constant, Shape::array(PrimitiveType::S32, &count), &[]);
+    let dimensions = vec![shape.as_array()?.rank() - 1];
+    let numbers = add(Op::Broadcast { dimensions }, shape.clone(), &[vector]);
+    let all = match bytes.zero {
+        ZeroPoint::Known(_) => add(Op::Add {}, shape, &[sums, numbers]),
+        ZeroPoint::Scalar(zero) => {
+            let zero = add(Op::Broadcast { dimensions: Vec::new() }, shape.clone(), &[zero]);
+            let product = add(Op::Multiply {}, shape.clone(), &[zero, numbers]);
+            add(Op::Subtract {}, shape, &[sums, product])
+        }
+    };
     computation.replace_all_uses(replaced, all);
     Some(())
 }
