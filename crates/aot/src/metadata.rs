@@ -230,13 +230,14 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
     let mut arguments = Vec::new();
     for entry in entries("arguments")? {
         let role = if text(entry, "kind")? == Role::Feed.name() { Role::Feed } else { Role::Variable };
-        arguments.push(Argument {
-            name: entry["name"].as_str().map(str::to_owned),
-            id: identifier(entry, role == Role::Variable)?,
-            shape: parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?,
+        let mut argument = Argument::new(
+            entry["name"].as_str().map(str::to_owned),
+            identifier(entry, role == Role::Variable)?,
+            parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?,
             role,
-            quantization: read_quantization(entry).ok_or_else(damaged)?,
-        });
+        );
+        argument.quantization = read_quantization(entry).ok_or_else(damaged)?;
+        arguments.push(argument);
     }
     let mut results = Vec::new();
     for entry in entries("results")? {

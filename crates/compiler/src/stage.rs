@@ -52,13 +52,16 @@ pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn O
     Ok(module)
 }
 
-/// Returns the module in a form that any reader of HLO accepts. The sizes of bounded results, which
-/// the header of an optimized module marks, become ordinary results, and uninitialized arrays
-/// become zeros.
+/// Returns the module in a form that any reader of HLO accepts. The sizes of bounded results and of
+/// named dimensions, which the header marks, become ordinary results and parameters, and
+/// uninitialized arrays become zeros.
 pub fn portable(module: &Module) -> Cow<'_, Module> {
     let mut module = Cow::Borrowed(module);
     if !module.bounded_dimensions().is_empty() {
         module.to_mut().set_bounded_dimensions(Vec::new());
+    }
+    if !module.size_parameters().is_empty() {
+        module.to_mut().set_size_parameters(Vec::new());
     }
     let is_allocation = |instruction: &Instruction| match instruction.op() {
         Op::CustomCall { custom_call_target, .. } => custom_call_target == "AllocateBuffer",

@@ -3,7 +3,12 @@
 //! This module is the only place that implements two rules about results: which argument's memory a
 //! result uses, and which additional results hold the true sizes of bounded dimensions.
 
-use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
+mod named;
+
+pub use named::{NamedDimension, SizeRange};
+
+use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
+use named::named_dimensions;
 use shape::{ArrayShape, ProgramShape, Quantization, Shape};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,6 +61,12 @@ pub struct Argument {
     pub role: Role,
     /// The real numbers that its integers stand for, if they are quantized with one scale.
     pub quantization: Option<Quantization>,
+    /// The range of its value, if it is the size of a named dimension: an `s32[]` with the
+    /// dimension's name. Such feeds follow all others.
+    pub range: Option<SizeRange>,
+    /// Its named dimensions, in order. Its shape has their bounds; elements beyond their sizes are
+    /// not read.
+    pub named_dimensions: Vec<NamedDimension>,
 }
 
 /// The origin of a result.
@@ -156,7 +167,16 @@ impl Role {
 impl Argument {
     /// Returns an argument that is not quantized.
     pub fn new(name: Option<String>, id: Identifier, shape: ArrayShape, role: Role) -> Self {
-        Self { name, id, shape, role, quantization: None }
+        Self { name, id, shape, role, quantization: None, range: None, named_dimensions: Vec::new() }
+    }
+
+    /// Returns its sizes in a run with these values of all arguments that are sizes, by argument.
+    pub fn true_sizes(&self, size_of: impl Fn(usize) -> i64) -> Vec<i64> {
+        let mut sizes = self.shape.sizes();
+        for &NamedDimension { dimension, size } in &self.named_dimensions {
+            sizes[dimension] = size_of(size);
+        }
+        sizes
     }
 
     /// Returns the user's name for it, or else its identifier.
@@ -262,6 +282,13 @@ impl Interface {
             let role = if matches!(id, Identifier::Variable(_)) { Role::Variable } else { Role::Feed };
             arguments.push(Argument::new(None, id, array(shape)?, role));
         }
+        for size in module.size_parameters() {
+            let SizeParameter { parameter, low, high } = *size;
+            arguments[parameter].range = Some(SizeRange { low, high });
+        }
+        for (argument, named) in named_dimensions(module) {
+            arguments[argument].named_dimensions.push(named);
+        }
         let mut results = Vec::with_capacity(aliases.len());
         for (k, (shape, alias)) in elements.iter().zip(&aliases).enumerate() {
             let shape = array(shape)?;
@@ -327,6 +354,13 @@ impl Interface {
     /// variables.
     pub fn results(&self) -> &[Output] {
         &self.results
+    }
+
+    /// Returns the feeds that are sizes of named dimensions, each with its position and its range.
+    pub fn sizes(&self) -> impl Iterator<Item = (usize, &Argument, SizeRange)> {
+        let range = |(k, argument): (usize, &'_ Argument)| argument.range.map(|range| (k, range));
+        let known: Vec<(usize, SizeRange)> = self.arguments.iter().enumerate().filter_map(range).collect();
+        known.into_iter().map(|(k, range)| (k, &self.arguments[k], range))
     }
 
     /// Returns the arguments before the first variable.
@@ -470,6 +504,22 @@ mod tests {
         assert_eq!((interface.new_value(0), interface.new_value(1)), (None, Some(1)));
         assert_eq!(interface.arguments()[1].role, Role::Variable);
         assert_eq!(interface.input_output_alias(), module.input_output_alias());
+    }
+
+    #[test]
+    fn arguments_have_the_named_dimensions_that_the_entry_sets() {
+        let text = "HloModule m, size_parameters={ (1, 1, 4) }\n\nENTRY e {\n  x = f32[2,4,4] parameter(0)\n  \
+            n = s32[] parameter(1)\n  a = f32[2,<=4,4] set-dimension-size(x, n), dimensions={1}\n  \
+            b = f32[2,<=4,<=4] set-dimension-size(a, n), dimensions={2}\n  \
+            ROOT r = (f32[2,<=4,<=4]) tuple(b)\n}\n";
+        let module = crate::parse(text).expect("a module");
+        let interface = Interface::of_module(&module).expect("arrays");
+        let sizes: Vec<_> = interface.sizes().map(|(k, size, range)| (k, size.label(), range)).collect();
+        assert_eq!(sizes, [(1, "n:0".to_owned(), SizeRange { low: 1, high: 4 })]);
+        let x = &interface.arguments()[0];
+        assert_eq!(x.named_dimensions, [1, 2].map(|dimension| NamedDimension { dimension, size: 1 }));
+        assert_eq!(x.true_sizes(|_| 3), [2, 3, 3]);
+        assert!(sizes[0].2.contains(4) && !sizes[0].2.contains(0));
     }
 
     #[test]

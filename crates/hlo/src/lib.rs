@@ -69,8 +69,10 @@ pub use fusion::{CACHE_LINE, MIN_TILE_COLUMNS, constant_starts, cut_dimension, i
 pub use ids::{ComputationId, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};
-pub use interface::{Argument, Identifier, Interface, Origin, Output, Program, Role, TrueSize};
-pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
+pub use interface::{
+    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, TrueSize,
+};
+pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
 pub use narrow_weights::{NarrowWeights, Scales};
 pub use opcode::{Arity, Op, Opcode, Traits};
 pub use text::{PrintOptions, parse};

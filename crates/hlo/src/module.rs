@@ -39,6 +39,19 @@ pub struct BoundedDimension {
     pub dimension: usize,
 }
 
+/// A parameter of the entry, an `s32[]`, that holds the size of a named dimension. Arrays with that
+/// dimension have its upper bound, and their elements beyond the size are undefined. A program
+/// fails, and writes nothing, if the caller's size is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeParameter {
+    /// The parameter. Its name is the name of the dimension.
+    pub parameter: usize,
+    /// The smallest size.
+    pub low: i64,
+    /// The largest size.
+    pub high: i64,
+}
+
 /// For each duplicate name, a suffix below which no other is free. This is only a cache, so it does
 /// not affect equality.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +73,7 @@ pub struct Module {
     entry: Option<ComputationId>,
     input_output_alias: Vec<InputOutputAlias>,
     bounded_dimensions: Vec<BoundedDimension>,
+    size_parameters: Vec<SizeParameter>,
     attributes: Vec<(String, String)>,
 }
 
@@ -74,6 +88,7 @@ impl Module {
             entry: None,
             input_output_alias: Vec::new(),
             bounded_dimensions: Vec::new(),
+            size_parameters: Vec::new(),
             attributes: Vec::new(),
         }
     }
@@ -152,6 +167,16 @@ impl Module {
     /// Sets the dimensions whose sizes are the last elements of the entry's result tuple.
     pub fn set_bounded_dimensions(&mut self, dimensions: Vec<BoundedDimension>) {
         self.bounded_dimensions = dimensions;
+    }
+
+    /// Returns the parameters that hold sizes of named dimensions.
+    pub fn size_parameters(&self) -> &[SizeParameter] {
+        &self.size_parameters
+    }
+
+    /// Sets the parameters that hold sizes of named dimensions.
+    pub fn set_size_parameters(&mut self, parameters: Vec<SizeParameter>) {
+        self.size_parameters = parameters;
     }
 
     /// Returns the attributes in the module's first line that are only passed through, such as

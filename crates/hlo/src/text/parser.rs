@@ -6,7 +6,7 @@ use super::computation::ComputationParser;
 use super::lexer::{Lexer, Token};
 use super::literal::Zeros;
 use crate::ids::ComputationId;
-use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
+use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
 use crate::opcode::Opcode;
 use shape::ShapeIndex;
 use std::collections::BTreeMap;
@@ -87,6 +87,9 @@ fn read_header<'t>(lexer: &mut Lexer<'t>, text: &'t str, module: &mut Module) ->
         } else if attribute.name == "bounded_dimensions" {
             module.set_bounded_dimensions(read_list(&mut value, read_bounded_dimension)?);
             value.expect_end()?;
+        } else if attribute.name == "size_parameters" {
+            module.set_size_parameters(read_list(&mut value, read_size_parameter)?);
+            value.expect_end()?;
         } else if ATTRIBUTES.contains(&attribute.name) {
             attributes.push((attribute.name.to_owned(), text[attribute.value].to_owned()));
         } else {
@@ -126,6 +129,18 @@ fn read_bounded_dimension(lexer: &mut Lexer<'_>) -> Result<BoundedDimension> {
     let dimension = lexer.expect_integer("a dimension")?;
     lexer.expect_symbol(')')?;
     Ok(BoundedDimension { result, dimension })
+}
+
+/// `(2, 1, 64)`: a parameter, and the smallest and the largest size.
+fn read_size_parameter(lexer: &mut Lexer<'_>) -> Result<SizeParameter> {
+    lexer.expect_symbol('(')?;
+    let parameter = lexer.expect_integer("a parameter's number")?;
+    lexer.expect_symbol(',')?;
+    let low = lexer.expect_integer("the smallest size")?;
+    lexer.expect_symbol(',')?;
+    let high = lexer.expect_integer("the largest size")?;
+    lexer.expect_symbol(')')?;
+    Ok(SizeParameter { parameter, low, high })
 }
 
 fn read_shape_index(lexer: &mut Lexer<'_>) -> Result<ShapeIndex> {

@@ -49,6 +49,7 @@ pub fn print(module: &Module, options: PrintOptions) -> String {
     let mut out = format!("HloModule {}", sanitize(module.name()));
     print_aliases(module, &mut out);
     print_bounded_dimensions(module, &mut out);
+    print_size_parameters(module, &mut out);
     if options.metadata {
         print_attributes(module.attributes(), &mut out);
     }
@@ -106,6 +107,18 @@ fn print_bounded_dimensions(module: &Module, out: &mut String) {
         .map(|bounded| format!("({}, {})", bounded.result, bounded.dimension))
         .collect();
     write!(out, ", bounded_dimensions={{ {} }}", pairs.join(", ")).expect(INFALLIBLE);
+}
+
+fn print_size_parameters(module: &Module, out: &mut String) {
+    if module.size_parameters().is_empty() {
+        return;
+    }
+    let triples: Vec<String> = module
+        .size_parameters()
+        .iter()
+        .map(|size| format!("({}, {}, {})", size.parameter, size.low, size.high))
+        .collect();
+    write!(out, ", size_parameters={{ {} }}", triples.join(", ")).expect(INFALLIBLE);
 }
 
 /// Returns all computations in the order in which they were added, except that callees precede

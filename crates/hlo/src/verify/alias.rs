@@ -35,6 +35,21 @@ pub(super) fn verify(module: &Module, errors: &mut Errors) {
         }
     }
     verify_bounded_dimensions(module, &signature.result, errors);
+    verify_size_parameters(module, &signature.parameters, errors);
+}
+
+/// Checks that sizes of named dimensions are integers with a range.
+fn verify_size_parameters(module: &Module, parameters: &[Shape], errors: &mut Errors) {
+    for size in module.size_parameters() {
+        let number = size.parameter;
+        if parameters.get(number) != Some(&Shape::scalar(PrimitiveType::S32)) {
+            errors.module(format_args!("size parameter {number} must be a parameter of shape s32[]"));
+        }
+        if size.low < 0 || size.high < size.low || size.high > i64::from(i32::MAX) {
+            let (low, high) = (size.low, size.high);
+            errors.module(format_args!("size parameter {number} has the impossible range {low}..{high}"));
+        }
+    }
 }
 
 /// Checks that each bounded dimension belongs to a result, and that its size follows the results.

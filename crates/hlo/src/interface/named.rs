@@ -1,0 +1,63 @@
+//! Dimensions whose sizes the caller of a program chooses.
+
+use crate::ids::InstructionId;
+use crate::module::Module;
+use crate::opcode::Op;
+use std::fmt;
+
+/// The range of a size that the caller of a program chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeRange {
+    /// The smallest size.
+    pub low: i64,
+    /// The largest size, which arrays have.
+    pub high: i64,
+}
+
+impl SizeRange {
+    /// True if the caller may choose this size.
+    pub fn contains(self, size: i64) -> bool {
+        (self.low..=self.high).contains(&size)
+    }
+}
+
+impl fmt::Display for SizeRange {
+    /// `1..64`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.low, self.high)
+    }
+}
+
+/// A dimension of an argument whose size the caller chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedDimension {
+    /// The dimension.
+    pub dimension: usize,
+    /// The argument that holds its size; see [`Argument::range`].
+    pub size: usize,
+}
+
+/// Returns the parameters' dimensions whose sizes are size parameters, as the entry of an imported
+/// module sets them.
+pub(super) fn named_dimensions(module: &Module) -> Vec<(usize, NamedDimension)> {
+    let entry = module.entry_computation();
+    let parameters = entry.parameters();
+    let number = |id: InstructionId| parameters.iter().position(|&parameter| parameter == id);
+    let is_size = |number: &usize| module.size_parameters().iter().any(|size| size.parameter == *number);
+    let mut found = Vec::new();
+    for (_, instruction) in entry.instructions() {
+        let Op::SetDimensionSize { dimension } = *instruction.op() else { continue };
+        let mut array = instruction.operands()[0];
+        while matches!(entry[array].op(), Op::SetDimensionSize { .. }) {
+            array = entry[array].operands()[0];
+        }
+        if let (Some(argument), Some(size)) =
+            (number(array), number(instruction.operands()[1]).filter(is_size))
+        {
+            found.push((argument, NamedDimension { dimension, size }));
+        }
+    }
+    found.sort_by_key(|(argument, named)| (*argument, named.dimension));
+    found.dedup();
+    found
+}
