@@ -1,4 +1,5 @@
-//! Static facts about a program: ranges of integers, induction variables, trip counts, and costs.
+//! Static facts about a program: ranges of integers, induction variables, trip counts, independent
+//! rows, and costs.
 //!
 //! The analyses never change a module. Facts about integers and loops are guarantees: a range holds
 //! for every input, and a bound is never exceeded. Anything that cannot be guaranteed is `None`.
@@ -8,6 +9,7 @@ mod channel_constant;
 mod condition;
 mod cost;
 mod executions;
+mod independence;
 mod induction;
 mod interval;
 mod range;
@@ -19,6 +21,7 @@ mod tests;
 pub use channel_constant::ChannelConstant;
 pub use cost::Cost;
 pub use executions::{executions, loop_iterations};
+pub use independence::{Dependence, RowUse, independent_rows};
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};

@@ -47,6 +47,15 @@ pub fn custom_call(op: &Op) -> Option<CustomCallKind<'_>> {
     }
 }
 
+/// True if running a custom call several times with the same operands is like running it once.
+pub(crate) fn is_repeatable(op: &Op) -> bool {
+    match custom_call(op) {
+        Some(CustomCallKind::Assert { .. }) => true,
+        Some(CustomCallKind::Function { .. }) => false,
+        None => !matches!(op, Op::CustomCall { custom_call_has_side_effect: true, .. }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
