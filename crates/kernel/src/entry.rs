@@ -6,6 +6,7 @@
 
 pub(crate) mod custom_call;
 mod loop_groups;
+pub mod pieces;
 pub(crate) mod profile;
 pub mod regions;
 
@@ -52,39 +53,17 @@ pub(crate) fn emit(
     program: &mut Program,
     unique: &mut dyn FnMut(&str) -> String,
 ) -> Result<Vec<Region>> {
-    let &Context { module, schedule, assignment, target, kernels, counters } = context;
-    let mut b = FunctionBuilder::new(name, Linkage::Entry);
-    let layout = FrameLayout::new(target.pointer_bytes);
     // Code that leaves the entry early writes its error message into the frame.
-    let read_only = !custom_call::may_leave(module);
-    let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
-    let frame = b.parameter("frame", Type::PTR, facts);
-    let mut entry = Entry {
-        scope: Scope {
-            builder: b,
-            frame,
-            fields: BTreeMap::new(),
-            pointers: BTreeMap::new(),
-            exchanged: BTreeMap::new(),
-            is_on_worker: false,
-        },
-        module,
-        schedule,
-        assignment,
-        kernels,
-        layout,
-        program,
-        unique,
-        regions: Vec::new(),
-        profile: None,
-    };
-    if !counters.is_empty() {
-        let pointer = entry.field(layout.profile_counters());
-        entry.profile = Some(Profile::new(&mut entry.scope.builder, pointer, counters));
+    let may_leave = custom_call::may_leave(context.module) || !context.module.size_parameters().is_empty();
+    let mut entry = Entry::new(context, name, may_leave, program, unique);
+    if !context.counters.is_empty() {
+        let pointer = entry.field(entry.layout.profile_counters());
+        entry.profile = Some(Profile::new(&mut entry.scope.builder, pointer, context.counters));
     }
     entry.timed(Counter::Total, |entry| {
-        entry.sequence(module.entry(), 0)?;
-        entry.end_copies(module.entry());
+        entry.check_sizes()?;
+        entry.sequence(context.module.entry(), 0)?;
+        entry.end_copies(context.module.entry());
         Ok(())
     })?;
     let Entry { scope, program, regions, .. } = entry;
@@ -95,6 +74,8 @@ pub(crate) fn emit(
 /// Emitter for the entry and for the loops that it runs at the same time.
 pub(crate) struct Entry<'a> {
     scope: Scope,
+    /// The caller's frame, which receives error messages.
+    caller: ValueId,
     pub(crate) module: &'a Module,
     schedule: &'a Schedule,
     pub(crate) assignment: &'a BufferAssignment,
@@ -114,6 +95,44 @@ impl RegionBuilder for Entry<'_> {
 }
 
 impl<'a> Entry<'a> {
+    /// Begins the entry function. `may_leave` is true if it may return before its end.
+    fn new(
+        context: &Context<'a>,
+        name: &str,
+        may_leave: bool,
+        program: &'a mut Program,
+        unique: &'a mut dyn FnMut(&str) -> String,
+    ) -> Self {
+        let &Context { module, schedule, assignment, target, kernels, .. } = context;
+        let mut b = FunctionBuilder::new(name, Linkage::Entry);
+        let facts = PointerFacts { no_alias: true, read_only: !may_leave, alignment: target.pointer_bytes };
+        let frame = b.parameter("frame", Type::PTR, facts);
+        let scope = Scope {
+            builder: b,
+            frame,
+            hoisting_depth: 1,
+            fields: BTreeMap::new(),
+            pointers: BTreeMap::new(),
+            exchanged: BTreeMap::new(),
+            is_on_worker: false,
+        };
+        let layout = FrameLayout::new(target.pointer_bytes);
+        let regions = Vec::new();
+        Self {
+            scope,
+            caller: frame,
+            module,
+            schedule,
+            assignment,
+            kernels,
+            layout,
+            program,
+            unique,
+            regions,
+            profile: None,
+        }
+    }
+
     /// Emits everything in a computation except the copies at its end.
     fn sequence(&mut self, computation: ComputationId, nesting: usize) -> Result<()> {
         if nesting > MAX_NESTING {
@@ -426,7 +445,12 @@ impl<'a> Entry<'a> {
     }
 
     fn hoisted(&mut self, build: impl FnOnce(&mut FunctionBuilder) -> ValueId) -> ValueId {
-        if self.is_hoisting() { self.scope.builder.outside(1, build) } else { build(&mut self.scope.builder) }
+        let depth = self.scope.hoisting_depth;
+        if self.is_hoisting() {
+            self.scope.builder.outside(depth, build)
+        } else {
+            build(&mut self.scope.builder)
+        }
     }
 
     fn in_block(&mut self, field: i64, offset: i64) -> ValueId {
@@ -436,8 +460,9 @@ impl<'a> Entry<'a> {
 
     fn field(&mut self, field: i64) -> ValueId {
         let (frame, bytes) = (self.scope.frame, self.layout.pointer_bytes());
+        let depth = self.scope.hoisting_depth;
         *self.scope.fields.entry(field).or_insert_with(|| {
-            self.scope.builder.outside(1, |b| {
+            self.scope.builder.outside(depth, |b| {
                 let at = b.offset_bytes(frame, field);
                 b.load(Type::PTR, at, bytes as u32)
             })

@@ -5,8 +5,9 @@
 //! platform inserts padding.
 
 use super::Entry;
+use buffers::{Allocation, Slice};
 use hlo::custom_call::{CustomCallKind, custom_call};
-use hlo::{ComputationId, InstructionId, Module};
+use hlo::{ComputationId, InstructionId, Module, SizeParameter};
 use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use shape::{ArrayShape, PrimitiveType, ShapeIndex};
 use support::{Error, Result};
@@ -95,9 +96,43 @@ impl Entry<'_> {
         Ok(())
     }
 
+    /// Emits code that leaves the entry, before it writes anything, if a size is out of its range.
+    pub(super) fn check_sizes(&mut self) -> Result<()> {
+        let module = self.module;
+        for size in module.size_parameters() {
+            let entry = module.entry_computation();
+            let name = entry[entry.parameters()[size.parameter]].name().to_owned();
+            self.check_size(size, &name)?;
+        }
+        Ok(())
+    }
+
+    /// Emits the check of one size. Returns the size.
+    pub(super) fn check_size(&mut self, size: &SizeParameter, name: &str) -> Result<ValueId> {
+        let &SizeParameter { parameter, low, high } = size;
+        let pointer =
+            self.pointer(&Slice { allocation: Allocation::Parameter(parameter), offset: 0, size: 4 });
+        let b = &mut self.scope.builder;
+        let value = b.load(Type::scalar(ScalarType::I32), pointer, 4);
+        let value = b.convert(nest::ConvertOp::SignExtend, value, ScalarType::I64);
+        let (lowest, count) = (b.index(low), b.index(high - low));
+        let distance = b.sub(value, lowest);
+        // A size below the range is a huge distance.
+        let fails = b.compare(Predicate::Above, distance, count);
+        let message = format!("{name} is out of range: {low}..{high}");
+        self.if_then(fails, |entry| {
+            let text = text(&mut entry.scope.builder, &message);
+            entry.store_error(text);
+            Ok(())
+        })?;
+        let status = self.scope.builder.integer(Type::scalar(ScalarType::I32), 1);
+        self.scope.builder.leave_if(fails, status);
+        Ok(value)
+    }
+
     fn store_error(&mut self, message: ValueId) {
         let b = &mut self.scope.builder;
-        let at = b.offset_bytes(self.scope.frame, self.layout.error());
+        let at = b.offset_bytes(self.caller, self.layout.error());
         b.store(message, at, self.layout.pointer_bytes() as u32);
     }
 

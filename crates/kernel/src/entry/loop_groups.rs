@@ -23,6 +23,8 @@ const ASSUMED_ITERATIONS: u64 = 8;
 pub(super) struct Scope {
     pub(super) builder: FunctionBuilder,
     pub(super) frame: ValueId,
+    /// The depth of the region that reads the frame, before everything else there.
+    pub(super) hoisting_depth: usize,
     /// Values of frame fields, by offset.
     pub(super) fields: BTreeMap<i64, ValueId>,
     /// Addresses of slices, by allocation and offset.
@@ -166,8 +168,15 @@ impl Entry<'_> {
             fields.insert(self.layout.scratch(), b.offset(all, worker, each));
         }
         let exchanged = places.iter().copied().zip(pointers[1..].iter().copied()).collect();
-        let inner =
-            Scope { builder: b, frame, fields, pointers: BTreeMap::new(), exchanged, is_on_worker: true };
+        let inner = Scope {
+            builder: b,
+            frame,
+            hoisting_depth: 1,
+            fields,
+            pointers: BTreeMap::new(),
+            exchanged,
+            is_on_worker: true,
+        };
         let outer = std::mem::replace(&mut self.scope, inner);
         let emitted = self.one_loop(computation, instruction, nesting);
         let inner = std::mem::replace(&mut self.scope, outer);

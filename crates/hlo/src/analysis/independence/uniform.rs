@@ -96,6 +96,6 @@ fn is_uniform_literal(literal: &Literal, axis: Axis, size: i64) -> bool {
     let row = (inner * axis.inner) as usize * literal.array_shape().element_type.byte_size();
     let batch = row * size as usize;
     row > 0
-        && bytes.len() % batch == 0
+        && bytes.len().is_multiple_of(batch)
         && bytes.chunks_exact(batch).all(|rows| rows.chunks_exact(row).all(|next| next == &rows[..row]))
 }
