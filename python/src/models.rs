@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
 use target::{Architecture, Level, Target};
-use tf::InferOptions;
 use tf::model::{LoadOptions, VariablesToFeed};
 use tf::proto::Config;
+use tf::{DimSize, InferOptions};
 
 /// Options of a model: the items of a dictionary.
 #[derive(FromPyObject)]
@@ -64,7 +64,8 @@ impl ModelOptions {
             infer: InferOptions {
                 fetches: self.fetches.clone(),
                 shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
-                dims: self.dims.clone(),
+                dims: self.dims.iter().map(|(name, &size)| (name.clone(), DimSize::Known(size))).collect(),
+                batch_range: None,
                 constants: self.feed_constants.clone(),
             },
             function: self.function.clone(),

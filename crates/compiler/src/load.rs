@@ -4,6 +4,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Code, Coded as _, Error, Result};
+use tf::DimSize;
 use tf::model::{Foreign, LoadOptions, Model};
 
 /// Reads a model: what [`tf::model::load`] reads, a TensorFlow Lite file, the `model.json` of
@@ -96,7 +97,12 @@ fn onnx_model(path: &Path, bytes: &Bytes, options: &mut LoadOptions) -> Result<F
         files.insert(location.to_owned(), bytes.clone());
         Ok(bytes)
     };
-    let read = onnx::read(bytes, &options.infer.dims, &mut external)?;
-    options.infer.dims.retain(|name, _| !read.dims.contains(name));
+    let known = options.infer.dims.iter().filter_map(|(name, size)| match size {
+        DimSize::Known(size) => Some((name.clone(), *size)),
+        DimSize::Range(..) | DimSize::Named(_) => None,
+    });
+    let known: BTreeMap<String, i64> = known.collect();
+    let read = onnx::read(bytes, &known, &mut external)?;
+    options.infer.dims.retain(|name, _| !known.contains_key(name) || !read.dims.contains(name));
     Ok(read.foreign)
 }

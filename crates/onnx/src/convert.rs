@@ -236,7 +236,14 @@ impl<'a> Converter<'a, '_> {
         let data_type = data_type(tensor.elem_type)?;
         let sizes = sizes_of(tensor.shape.as_ref(), self.dims)?;
         let shape = match &sizes {
-            Some(sizes) => shape_of(sizes),
+            Some(sizes) => {
+                let mut shape = shape_of(sizes);
+                let symbols = tensor.shape.iter().flat_map(|shape| &shape.dim);
+                for (dim, symbol) in shape.dim.iter_mut().zip(symbols).filter(|(dim, _)| dim.size < 0) {
+                    dim.name = symbol.dim_param.clone().unwrap_or_default();
+                }
+                shape
+            }
             None => TensorShapeProto { unknown_rank: true, ..TensorShapeProto::default() },
         };
         let attributes = [ty("dtype", data_type), ("shape", Attribute::Shape(shape.clone()))];

@@ -1,9 +1,12 @@
 //! Matches given values to a program's arguments by name, and checks them.
 
+mod sizes;
+
 use crate::Signature;
 use crate::fill::{Fill, Random};
 use hlo::{Argument, Role};
 use shape::{ArrayShape, Literal, PrimitiveType};
+use sizes::Sizes;
 use support::{Error, Result};
 
 /// Source of an argument's elements.
@@ -32,12 +35,49 @@ pub struct Given {
 
 /// Returns the arguments in the program's order. Missing arguments are filled with `missing`.
 /// Without it, a missing feed is an error, and a missing variable is zero.
+///
+/// Sizes of named dimensions that are not given are those of the arrays, or else the largest. An
+/// array of smaller sizes takes the corner of its argument, with zeros elsewhere.
 pub fn assign(
     signature: &Signature,
     values: &[Given],
     missing: Option<Fill>,
     random: &Random,
 ) -> Result<Vec<Literal>> {
+    let sources = sources(signature, values)?;
+    let sizes = Sizes::of_run(signature, &sources)?;
+    let shape = |argument: &Argument| ArrayShape::new(argument.shape.element_type, &sizes.of(argument));
+    let generate = |fill: Fill, argument: &Argument, number: usize| {
+        let limit = signature.limits[number];
+        let array = fill.array_below(&shape(argument), limit, &mut random.fork(number));
+        let array = array.and_then(|array| in_corner(argument, array));
+        array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.label())))
+    };
+    let all = signature.arguments().iter().zip(sources).enumerate();
+    all.map(|(number, (argument, source))| match source {
+        _ if argument.range.is_some() => {
+            sizes.value(number).ok_or_else(|| Error::internal("a named dimension has no size"))
+        }
+        Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, &sizes, array, origin),
+        Some(Given { source: Source::Fill(fill), .. }) => {
+            generate(*fill, argument, number)
+        }
+        None => match missing {
+            Some(fill) => generate(fill, argument, number),
+            None if argument.role == Role::Variable => {
+                generate(Fill::Zeros, argument, number)
+            }
+            None => Err(Error::invalid(format!(
+                "missing value for feed '{}' of {}; pass --feed {}=FILE.npy, or --random SEED to fill all missing feeds",
+                argument.label(), argument.shape, argument.label()
+            ))),
+        },
+    })
+    .collect()
+}
+
+/// Returns the source of each argument, if it is given.
+fn sources<'g>(signature: &Signature, values: &'g [Given]) -> Result<Vec<Option<&'g Given>>> {
     let mut sources: Vec<Option<&Given>> = vec![None; signature.arguments().len()];
     for source in values {
         match signature.find(source.role, &source.name) {
@@ -57,28 +97,7 @@ pub fn assign(
             None => {}
         }
     }
-    let generate = |fill: Fill, argument: &Argument, number: usize| {
-        let array = fill.array_below(&argument.shape, signature.limits[number], &mut random.fork(number));
-        array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.label())))
-    };
-    let all = signature.arguments().iter().zip(sources).enumerate();
-    all.map(|(number, (argument, source))| match source {
-        Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, array, origin),
-        Some(Given { source: Source::Fill(fill), .. }) => {
-            generate(*fill, argument, number)
-        }
-        None => match missing {
-            Some(fill) => generate(fill, argument, number),
-            None if argument.role == Role::Variable => {
-                generate(Fill::Zeros, argument, number)
-            }
-            None => Err(Error::invalid(format!(
-                "missing value for feed '{}' of {}; pass --feed {}=FILE.npy, or --random SEED to fill all missing feeds",
-                argument.label(), argument.shape, argument.label()
-            ))),
-        },
-    })
-    .collect()
+    Ok(sources)
 }
 
 /// Arguments for several runs: arrays for the first run, and batches for some feeds.
@@ -113,16 +132,14 @@ pub fn assign_steps(
     random: &Random,
 ) -> Result<Inputs> {
     let mut values = values.to_vec();
-    let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments().len()];
+    let mut raw = Vec::new();
     let mut count: Option<(usize, String)> = None;
     for source in values.iter_mut().filter(|source| source.role == Role::Feed) {
         let Some(at) = signature.find(Role::Feed, &source.name) else { continue };
         let argument = &signature.arguments()[at];
         let Source::Array(array) = &source.source else { continue };
         let sizes = array.array_shape().sizes();
-        let Some((&steps, batch)) =
-            sizes.split_first().filter(|(_, batch)| **batch == argument.shape.sizes())
-        else {
+        let Some((&steps, batch)) = sizes.split_first().filter(|(_, batch)| is_batch(argument, batch)) else {
             continue;
         };
         if steps == 0 {
@@ -146,19 +163,26 @@ pub fn assign_steps(
         let shape = ArrayShape::new(array.array_shape().element_type, batch);
         let size = shape.byte_size() as usize;
         let all = (0..steps).map(|step| {
-            let bytes = array.bytes().slice(step * size..(step + 1) * size);
-            let batch = Literal::from_bytes(shape.clone(), bytes);
-            fit(
-                argument,
-                &batch.ok_or_else(|| Error::internal("a batch does not have the bytes of its shape"))?,
-                &source.origin,
-            )
+            let batch =
+                Literal::from_bytes(shape.clone(), array.bytes().slice(step * size..(step + 1) * size));
+            batch.ok_or_else(|| Error::internal("a batch does not have the bytes of its shape"))
         });
         let all = all.collect::<Result<Vec<_>>>()?;
+        let origin = source.origin.clone();
         source.source = Source::Array(all[0].clone());
-        batches[at] = all;
+        raw.push((at, origin, all));
     }
-    Ok(Inputs { first: assign(signature, &values, missing, random)?, batches })
+    let first = assign(signature, &values, missing, random)?;
+    let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments().len()];
+    if !raw.is_empty() {
+        let sizes = Sizes::of_run(signature, &sources(signature, &values)?)?;
+        for (at, origin, all) in raw {
+            let argument = &signature.arguments()[at];
+            let all = all.iter().map(|batch| fit(argument, &sizes, batch, &origin));
+            batches[at] = all.collect::<Result<_>>()?;
+        }
+    }
+    Ok(Inputs { first, batches })
 }
 
 fn unknown(signature: &Signature, source: &Given) -> Error {
@@ -178,8 +202,9 @@ fn unknown(signature: &Signature, source: &Given) -> Error {
 
 /// Converts the array to the argument's type and shape, or returns an error that describes the
 /// difference.
-fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
-    let (actual, expected) = (array.array_shape(), &argument.shape);
+fn fit(argument: &Argument, sizes: &Sizes, array: &Literal, origin: &str) -> Result<Literal> {
+    let actual = array.array_shape();
+    let expected = &ArrayShape::new(argument.shape.element_type, &sizes.of(argument));
     let role = argument.role.name();
     if actual.sizes() != expected.sizes() {
         let reshaped = if actual.element_count() == expected.element_count() { "; reshape it" } else { "" };
@@ -204,7 +229,21 @@ fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
     let fitted =
         fitted.ok_or_else(|| Error::internal(format!("{actual} does not have the bytes of {expected}")))?;
     check_narrow(argument, &fitted, origin)?;
-    Ok(fitted)
+    in_corner(argument, fitted)
+}
+
+/// True if an array of these sizes is a batch of an argument.
+fn is_batch(argument: &Argument, sizes: &[i64]) -> bool {
+    let is_named = |d: usize| argument.named_dimensions.iter().any(|named| named.dimension == d);
+    let expected = argument.shape.sizes();
+    sizes.len() == expected.len() && (0..sizes.len()).all(|d| sizes[d] == expected[d] || is_named(d))
+}
+
+/// Returns an array with the largest sizes of an argument's named dimensions.
+fn in_corner(argument: &Argument, array: Literal) -> Result<Literal> {
+    array.in_corner_of(&argument.shape.sizes()).ok_or_else(|| {
+        Error::internal(format!("{} does not fit into {}", array.array_shape(), argument.shape))
+    })
 }
 
 /// True if arrays of a NumPy type represent arrays of the expected type. Types that NumPy does not

@@ -201,6 +201,30 @@ impl Literal {
         Self::from_bytes(cut, data.into())
     }
 
+    /// Returns an array of these sizes that begins with this one in each dimension, with zeros
+    /// elsewhere. Returns `None` if it is larger, or if the rank differs.
+    pub fn in_corner_of(&self, sizes: &[i64]) -> Option<Self> {
+        let shape = self.array_shape();
+        let have = shape.sizes();
+        let fits = have.len() == sizes.len() && have.iter().zip(sizes).all(|(h, s)| h <= s);
+        if !fits || have == sizes {
+            return fits.then(|| self.clone());
+        }
+        let whole = ArrayShape::new(shape.element_type, sizes);
+        let bytes = shape.element_type.byte_size();
+        let mut data = vec![0; whole.byte_size() as usize];
+        let row = have.last().map_or(0, |&row| row as usize * bytes);
+        let rows = have.split_last().map_or(&[][..], |(_, rows)| rows);
+        if row > 0 {
+            for (mut at, source) in crate::index::indices(rows).zip(self.bytes().chunks_exact(row)) {
+                at.push(0);
+                let start = crate::index::linear_index(sizes, &at) as usize * bytes;
+                data[start..start + row].copy_from_slice(source);
+            }
+        }
+        Self::from_bytes(whole, data.into())
+    }
+
     /// Returns the same elements with other dimensions. Returns `None` if the number of elements
     /// differs, or for a tuple.
     pub fn reshape(&self, sizes: &[i64]) -> Option<Self> {

@@ -47,7 +47,8 @@ impl NodeProgram {
         let node = self.graph.push_argument(&name, self.feeds.len(), data_type);
         let tensor = OutputId { node, index: 0 };
         let (id, name) = ((name, 0), String::new());
-        self.feeds.push(Feed { tensor, id, name, shape, data_type, quantization: None });
+        let dimensions = BTreeMap::new();
+        self.feeds.push(Feed { tensor, id, name, shape, dimensions, data_type, quantization: None });
         self.inputs.push(tensor);
     }
 
@@ -125,6 +126,7 @@ impl NodeProgram {
             graph,
             library: functions,
             feeds,
+            dimensions: Vec::new(),
             fetches: fetches.collect(),
             variables,
             loop_bounds: BTreeMap::new(),

@@ -17,8 +17,8 @@ mod signatures;
 mod variables;
 
 pub use constant_feeds::without as without_constant_feeds;
+pub use infer::{DimSize, InferOptions, Inferred, infer};
 pub(crate) use infer::{Ends, Reached, complete, reach};
-pub use infer::{InferOptions, Inferred, infer};
 pub use problems::{Examined, examine, is_prepared};
 pub use quantization::config_quantization;
 pub use resolve::{Resolved, RunRequest, resolve};
@@ -45,6 +45,7 @@ pub fn prepare(mut graph: GraphDef, mut config: Config) -> Result<Program> {
     let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
     let signatures = Signatures::new(functions).coded(Code::FunctionLibrary)?;
 
+    let dimensions = config::dimensions(&config).coded(Code::Config)?;
     let arguments = feeds::resolve(&config, &graph.node, &names, &signatures).coded(Code::Feed)?;
     let fed: BTreeMap<FedOutput, usize> =
         arguments.iter().enumerate().map(|(i, argument)| (argument.id.clone(), i)).collect();
@@ -52,6 +53,8 @@ pub fn prepare(mut graph: GraphDef, mut config: Config) -> Result<Program> {
     let (mut program, outputs) =
         main_graph::main_graph(&graph.node, &names, &needed, arguments, &fed, &signatures)
             .coded(Code::NodeSignature)?;
+
+    program.dimensions = dimensions;
 
     let mut targets = Vec::new();
     for fetch in &config.fetch {

@@ -14,12 +14,25 @@ pub struct Feed {
     pub id: (String, i64),
     /// Name from the config, or empty.
     pub name: String,
-    /// Size of each dimension.
+    /// Size of each dimension. Those of named dimensions are the largest.
     pub shape: Vec<i64>,
+    /// Its named dimensions, each with its position in [`Program::dimensions`].
+    pub dimensions: BTreeMap<usize, usize>,
     /// Element type. Has a primitive type and is never a reference.
     pub data_type: DataType,
     /// The real numbers that its integers stand for, if they are quantized with one scale.
     pub quantization: Option<Quantization>,
+}
+
+/// A dimension whose size the caller of the program chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Name, which no feed has.
+    pub name: String,
+    /// Smallest size.
+    pub low: i64,
+    /// Largest size.
+    pub high: i64,
 }
 
 /// A result of the program.
@@ -112,6 +125,8 @@ pub struct Program {
     pub library: FunctionLibrary,
     /// The arguments, in the order of the config.
     pub feeds: Vec<Feed>,
+    /// The named dimensions, in the order of the config.
+    pub dimensions: Vec<Dimension>,
     /// The results, in the order of the config.
     pub fetches: Vec<Fetch>,
     /// The variables, in the order of the config.

@@ -18,7 +18,7 @@ pub use checkpoint::{
     SavedTensorSlices, SaverDef, SerializedTensor, SlotVariableReference, TensorSliceProto, TrackableObject,
     TrackableObjectGraph, slice_extent,
 };
-pub use config::{Config, Feed, Fetch, TensorId, Variable};
+pub use config::{Config, Dimension, Feed, Fetch, TensorId, Variable};
 pub use function::{ArgAttrs, ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
 pub use graph::{GraphDef, VersionDef};
 pub use node::{AttrValue, ListValue, NameAttrList, NodeDef, attr_value};

@@ -21,6 +21,7 @@ fn prepared(name: &str) -> Program {
         feed: vec![feed("x"), feed("y")],
         fetch: vec![proto::Fetch { id: id("result"), ..proto::Fetch::default() }],
         variable: vec![variable],
+        ..proto::Config::default()
     };
     tf::prepare(graph, config).unwrap_or_else(|e| panic!("{name}: {e}"))
 }

@@ -2,7 +2,7 @@
 
 use tf::proto::{Config, GraphDef};
 use tf::source::{config_to_text, parse_config, parse_graph_def};
-use tf::{InferOptions, Inferred};
+use tf::{DimSize, InferOptions, Inferred};
 
 fn graph(text: &str) -> GraphDef {
     parse_graph_def(text.to_owned().into_bytes().into(), "graph.pbtxt").expect("a graph")
@@ -190,7 +190,7 @@ fn what_comes_out_of_a_pipeline_is_fed() {
     .concat();
     let options = InferOptions {
         fetches: vec![("a".to_owned(), 0), ("b".to_owned(), 0)],
-        dims: [("batch".to_owned(), 4)].into(),
+        dims: [("batch".to_owned(), DimSize::Known(4))].into(),
         ..InferOptions::default()
     };
     let found = infer(&text, &options);
@@ -269,7 +269,7 @@ fn open_sizes_are_asked_for_and_taken_from_the_flags() {
         assert!(asked.problems[0].contains(part), "{part}: {:?}", asked.problems);
     }
     let dims = |dims: &[(&str, i64)]| InferOptions {
-        dims: dims.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
+        dims: dims.iter().map(|(name, size)| ((*name).to_owned(), DimSize::Known(*size))).collect(),
         ..InferOptions::default()
     };
     assert_eq!(feeds(&infer(&text, &dims(&[("batch", 8)])).config)[0].2, [8, 3]);

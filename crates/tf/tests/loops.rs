@@ -19,6 +19,7 @@ fn config(fetch: &str) -> proto::Config {
         feed: vec![feed("x"), feed("y")],
         fetch: vec![proto::Fetch { id: id(fetch), ..proto::Fetch::default() }],
         variable: vec![variable("v"), variable("r")],
+        ..proto::Config::default()
     }
 }
 

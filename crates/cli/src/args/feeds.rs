@@ -5,7 +5,7 @@ use hlo::Argument;
 use std::path::PathBuf;
 
 /// Inputs of a run.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FeedArgs {
     /// Value of a feed: NAME=FILE.npy, NAME=FILE.npz, NAME=random, NAME=zeros, or NAME=ones; or
     /// @FILE.npz, whose members are feeds of the same names. An array with one more leading
@@ -22,6 +22,10 @@ pub(crate) struct FeedArgs {
     /// Can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) variables: Vec<PathBuf>,
+    /// Size of a named dimension in the run: batch=7, or x.1=100 for dimension 1 of feed x. Can be
+    /// repeated [default: that of the arrays that are fed, else the largest]
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) size: Vec<String>,
     /// Fill missing feeds and variables with random numbers that depend only on the seed
     #[arg(long, value_name = "SEED")]
     pub(crate) random: Option<u64>,
@@ -30,7 +34,7 @@ pub(crate) struct FeedArgs {
 impl FeedArgs {
     /// True if any of the flags is given.
     pub(crate) fn is_given(&self) -> bool {
-        let lists = [&self.feed, &self.var].into_iter().any(|list| !list.is_empty());
+        let lists = [&self.feed, &self.var, &self.size].into_iter().any(|list| !list.is_empty());
         lists || !self.variables.is_empty() || self.random.is_some()
     }
 

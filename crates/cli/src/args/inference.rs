@@ -2,7 +2,10 @@
 
 use clap::Args;
 use support::{Error, Result};
-use tf::InferOptions;
+use tf::{DimSize, InferOptions};
+
+/// Range of leading dimensions that neither the model nor a flag states.
+const BATCH_RANGE: (i64, i64) = (1, 64);
 
 /// Flags that guide the inference of a config.
 #[derive(Args, Clone, Debug, Default)]
@@ -15,18 +18,19 @@ pub(crate) struct InferArgs {
     /// the graph or --dim states. Can be repeated
     #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
     pub(crate) shape: Vec<String>,
-    /// Size that the graph leaves open: batch=16 for the leading dimension of every feed, x.1=100
-    /// for dimension 1 of feed x, or the name of a symbolic dimension of an ONNX model. Can be
-    /// repeated
-    #[arg(long, value_name = "NAME=N", conflicts_with = "config")]
+    /// Size that the graph leaves open, a number or a range: batch=16 or batch=1..64 for the
+    /// leading dimension of every feed, x.1=100 for dimension 1 of feed x, or the name of a symbolic
+    /// dimension of the model. Dimensions with one name have one size: --dim tokens=1..512 --dim
+    /// x.1=tokens --dim y.1=tokens. Can be repeated [default: batch=1..64]
+    #[arg(long, value_name = "NAME=N|LOW..HIGH|NAME", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
     /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that
     /// commas separate, such as ratio=0.25. Can be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "config")]
     pub(crate) feed_constant: Vec<String>,
     /// Short for --dim batch=N
-    #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
-    pub(crate) batch: Option<i64>,
+    #[arg(long, value_name = "N", conflicts_with = "config")]
+    pub(crate) batch: Option<String>,
 }
 
 impl InferArgs {
@@ -34,6 +38,7 @@ impl InferArgs {
     pub(crate) fn options(&self) -> Result<InferOptions> {
         let mut options = InferOptions {
             fetches: self.fetch.iter().map(|text| output(text)).collect::<Result<_>>()?,
+            batch_range: Some(BATCH_RANGE),
             ..InferOptions::default()
         };
         for text in &self.shape {
@@ -53,10 +58,10 @@ impl InferArgs {
                 return Err(Error::invalid(format!("--feed-constant is given twice for '{name}'")));
             }
         }
-        let batch = self.batch.map(|size| ("batch".to_owned(), size));
+        let batch = self.batch.iter().map(|size| batch(size)).collect::<Result<Vec<_>>>()?;
         let dims = self.dim.iter().map(|text| dim(text)).collect::<Result<Vec<_>>>()?;
         for (name, size) in dims.into_iter().chain(batch) {
-            if options.dims.insert(name.clone(), size).is_some_and(|other| other != size) {
+            if options.dims.insert(name.clone(), size.clone()).is_some_and(|other| other != size) {
                 return Err(Error::invalid(format!("--dim {name} is given twice, with different sizes")));
             }
         }
@@ -100,18 +105,43 @@ fn shape(text: &str) -> Result<GivenShape> {
     Ok((output(node)?, sizes))
 }
 
-/// Parses `NAME=N`.
-fn dim(text: &str) -> Result<(String, i64)> {
-    let parsed = text.rsplit_once('=').and_then(|(name, size)| {
-        let size = size.trim().parse::<i64>().ok().filter(|size| *size >= 0)?;
+/// Parses the size of `--batch`.
+fn batch(text: &str) -> Result<(String, DimSize)> {
+    match size(text) {
+        Some(size @ (DimSize::Known(1..) | DimSize::Range(..))) => Ok(("batch".to_owned(), size)),
+        _ => {
+            Err(Error::invalid(format!("--batch {text}: expected a number from 1, or a range such as 1..64")))
+        }
+    }
+}
+
+/// Parses `NAME=N`, `NAME=LOW..HIGH`, or `NAME=NAME`.
+fn dim(text: &str) -> Result<(String, DimSize)> {
+    let parsed = text.rsplit_once('=').and_then(|(name, size_text)| {
+        let size = size(size_text).or_else(|| {
+            let is_name = !size_text.is_empty()
+                && !size_text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c));
+            is_name.then(|| DimSize::Named(size_text.to_owned()))
+        })?;
         (!name.is_empty()).then(|| (name.to_owned(), size))
     });
     parsed.ok_or_else(|| {
         Error::invalid(format!(
             "expected a size as batch=N for the leading dimension of every feed, or as NODE.D=N for dimension D of \
-             feed NODE, got '{text}'"
+             feed NODE, with a range LOW..HIGH from at least 0 to at least 1, or the name of another size, in place of N, got \
+             '{text}'"
         ))
     })
+}
+
+/// Parses `N` or `LOW..HIGH`.
+fn size(text: &str) -> Option<DimSize> {
+    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|size| *size >= 0);
+    let Some((low, high)) = text.split_once("..") else { return number(text).map(DimSize::Known) };
+    match (number(low)?, number(high)?) {
+        (low, high) if low == high => Some(DimSize::Known(low)),
+        (low, high) => (low < high && high <= i64::from(i32::MAX)).then_some(DimSize::Range(low, high)),
+    }
 }
 
 #[cfg(test)]
@@ -139,14 +169,31 @@ mod tests {
 
     #[test]
     fn dimensions_are_a_name_and_a_size() {
-        assert_eq!(dim("batch=16").expect("well formed"), ("batch".to_owned(), 16));
-        assert_eq!(dim("a/b:1.2=0").expect("well formed"), ("a/b:1.2".to_owned(), 0));
-        for bad in ["batch", "=3", "batch=", "batch=-1", "batch=x"] {
+        let parsed = |text| dim(text).expect("well formed");
+        assert_eq!(parsed("batch=16"), ("batch".to_owned(), DimSize::Known(16)));
+        assert_eq!(parsed("a/b:1.2=0"), ("a/b:1.2".to_owned(), DimSize::Known(0)));
+        assert_eq!(parsed("batch=0..64"), ("batch".to_owned(), DimSize::Range(0, 64)));
+        assert_eq!(parsed("batch=3..3"), ("batch".to_owned(), DimSize::Known(3)));
+        assert_eq!(parsed("x.1=tokens"), ("x.1".to_owned(), DimSize::Named("tokens".to_owned())));
+        let bad_ranges =
+            ["batch=4..3", "batch=-1..3", "batch=1..", "batch=..", "batch=1..2..3", "batch=0..2147483648"];
+        for bad in ["batch", "=3", "batch=", "batch=-1", "batch=1x", "batch=99999999999999999999"]
+            .iter()
+            .chain(&bad_ranges)
+        {
             assert!(dim(bad).expect_err(bad).message().contains(&format!("'{bad}'")));
         }
-        let same = InferArgs { dim: vec!["batch=4".to_owned()], batch: Some(4), ..InferArgs::default() };
-        assert_eq!(same.options().expect("no contradiction").dims["batch"], 4);
-        let other = InferArgs { batch: Some(5), ..same };
+        let same = InferArgs {
+            dim: vec!["batch=4".to_owned()],
+            batch: Some("4".to_owned()),
+            ..InferArgs::default()
+        };
+        assert_eq!(same.options().expect("no contradiction").dims["batch"], DimSize::Known(4));
+        let range = InferArgs { batch: Some("1..4".to_owned()), ..InferArgs::default() };
+        assert_eq!(range.options().expect("a range").dims["batch"], DimSize::Range(1, 4));
+        let zero = InferArgs { batch: Some("0".to_owned()), ..InferArgs::default() };
+        assert!(zero.options().expect_err("no samples").message().contains("--batch 0"));
+        let other = InferArgs { batch: Some("5".to_owned()), ..same };
         assert!(other.options().expect_err("two sizes").message().contains("--dim batch"));
     }
 }

@@ -18,6 +18,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use target::Target;
+use tf::InferOptions;
 use tf::model::Model;
 use tf::proto::Config;
 
@@ -130,7 +131,9 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
         ..ChoiceArgs::default()
     };
     let inference = InferArgs { shape: flags.shape.clone(), dim: flags.dim.clone(), ..InferArgs::default() };
-    let options = choice.options(None, inference.options()?)?;
+    // The original has fixed shapes.
+    let infer = InferOptions { batch_range: None, ..inference.options()? };
+    let options = choice.options(None, infer)?;
     compiler::guarded(|| {
         let model = compiler::load(directory, &options)?;
         let inferred = model.infer()?;

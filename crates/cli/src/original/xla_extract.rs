@@ -70,6 +70,8 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
         ..Default::default()
     }
     .options()?;
+    // The original has fixed shapes.
+    let infer = InferOptions { batch_range: None, ..infer };
     let module = compiler::guarded(|| extract(graph, arguments, infer, xla))?;
     let extension = arguments.out_graph.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let bytes = match extension {

@@ -33,6 +33,9 @@ impl Arguments {
                 given.extend(parse(role, flag, word, signature)?);
             }
         }
+        for word in &flags.size {
+            given.push(size(word, signature)?);
+        }
         let mut notes = Vec::new();
         for path in flags.variables.iter().rev() {
             restore(path, signature, &mut given, &mut notes)?;
@@ -207,6 +210,34 @@ fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Ve
         path => Source::Array(array(name, Path::new(path), signature).map_err(|e| e.context(&origin))?),
     };
     Ok(vec![Given { role, name: name.to_owned(), source, origin, required: true }])
+}
+
+/// Parses a flag with the size of a named dimension.
+fn size(word: &str, signature: &Signature) -> Result<Given> {
+    let origin = format!("--size {word}");
+    let parsed =
+        word.rsplit_once('=').and_then(|(name, size)| Some((name, size.trim().parse::<i32>().ok()?)));
+    let (name, size) = parsed.ok_or_else(|| Error::invalid(format!("{origin}: expected NAME=N")))?;
+    let of_feed = |argument: &Argument| {
+        let (feed, dimension) = name.rsplit_once('.')?;
+        let dimension = dimension.parse::<usize>().ok().filter(|_| argument.is_called(feed))?;
+        let named = argument.named_dimensions.iter().find(|named| named.dimension == dimension)?;
+        Some(&signature.arguments()[named.size])
+    };
+    let mut sizes = signature.interface.sizes().map(|(_, argument, _)| argument);
+    let argument = sizes.find(|argument| argument.is_called(name));
+    let argument = argument.or_else(|| signature.arguments().iter().find_map(of_feed));
+    let argument = argument.ok_or_else(|| {
+        let known = signature.interface.sizes();
+        let known: Vec<String> = known.map(|(_, named, range)| format!("'{}' of {range}", named.id.short())).collect();
+        Error::invalid(if known.is_empty() {
+            format!("{origin}: all sizes of the program are fixed; a range such as --dim batch=1..64 gives it others")
+        } else {
+            format!("{origin}: there is no dimension '{name}'; the program has {}", known.join(", "))
+        })
+    })?;
+    let source = Source::Array(Literal::scalar(size));
+    Ok(Given { role: Role::Feed, name: argument.label(), source, origin, required: true })
 }
 
 /// Members of a file whose names are arguments of the program.

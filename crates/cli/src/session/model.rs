@@ -341,7 +341,7 @@ mod tests {
         let signature = Signature::unlimited(Interface::new(arguments, Vec::new()));
         let generated = |words: &[&str], batches: &[usize]| {
             let feed = words.iter().map(|&word| word.to_owned()).collect();
-            let given = FeedArgs { feed, var: Vec::new(), variables: Vec::new(), random: None };
+            let given = FeedArgs { feed, ..FeedArgs::default() };
             generated_indices(&signature, |at, feed| batches.contains(&at) || given.has_feed(feed))
         };
         assert_eq!(generated(&[], &[]), [1, 2]);

@@ -6,8 +6,12 @@ use crate::values::value::Value;
 use crate::walk::graph_walk::Walk;
 use crate::walk::writers::may_write;
 use bounded::{VariableId, check_size};
-use hlo::{Argument, Identifier, InstructionId, Interface, OpMetadata, Origin, Output, Role};
-use shape::{ArrayShape, Shape};
+use hlo::analysis::Range;
+use hlo::{
+    Argument, Identifier, InstructionId, Interface, NamedDimension, OpMetadata, Origin, Output, Role,
+    SizeParameter, SizeRange,
+};
+use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::{Code, Coded as _, Error, Id, Result};
 use tf::{NodeId, Program, VariableState};
@@ -16,13 +20,7 @@ use tf::{NodeId, Program, VariableState};
 pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> Result<hlo::Program> {
     let program = state.program();
     let mut walk = Walk::new(program, rules);
-    let arguments = add_variables_and_feeds(state)?;
-    let feed_values: BTreeMap<NodeId, Vec<Value>> = program
-        .feeds
-        .iter()
-        .zip(state.scope_ref().computation().parameters())
-        .map(|(feed, &parameter)| (feed.tensor.node, vec![Value::Array(parameter)]))
-        .collect();
+    let Entry { arguments, feed_values } = add_variables_and_feeds(state)?;
     let values = walk.translate_graph(state, &program.graph, feed_values, None, "");
     // Prefer the root cause over errors that follow from the missing value.
     let values = values.map_err(|error| uninitialized(state).unwrap_or(error))?;
@@ -43,6 +41,12 @@ pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> R
     let interface = Interface::new(arguments, results);
     let mut module = state.finish(&elements);
     module.set_input_output_alias(interface.input_output_alias());
+    let sizes = interface.sizes().map(|(parameter, _, SizeRange { low, high })| SizeParameter {
+        parameter,
+        low,
+        high,
+    });
+    module.set_size_parameters(sizes.collect());
     Ok(hlo::Program { module, interface })
 }
 
@@ -77,18 +81,38 @@ fn chosen(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Adds the entry's parameters.
-pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Vec<Argument>> {
+/// The beginning of the entry.
+pub(crate) struct Entry {
+    pub(crate) arguments: Vec<Argument>,
+    /// The values of the feeds, by their nodes. Those with named dimensions have bounded sizes.
+    pub(crate) feed_values: BTreeMap<NodeId, Vec<Value>>,
+}
+
+/// Adds the entry's parameters: feeds, the sizes of named dimensions, and variables.
+pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Entry> {
     let program = state.program();
     let mut arguments = Vec::new();
+    let mut parameters = Vec::new();
     for feed in &program.feeds {
         let name = if feed.name.is_empty() { &feed.id.0 } else { &feed.name };
         let shape = parameter_shape("feed", name, feed.data_type, &feed.shape)?;
-        add_parameter(state, name, shape.clone().into(), &feed.id.0, "Placeholder");
+        parameters.push(add_parameter(state, name, shape.clone().into(), &feed.id.0, "Placeholder"));
         let id = Identifier::Output { node: feed.id.0.clone(), index: feed.id.1 };
-        let quantization = feed.quantization;
         let argument = Argument::new(chosen(&feed.name), id, shape, Role::Feed);
-        arguments.push(Argument { quantization, ..argument });
+        let named = feed.dimensions.iter().map(|(&dimension, &position)| NamedDimension {
+            dimension,
+            size: program.feeds.len() + position,
+        });
+        let (named_dimensions, quantization) = (named.collect(), feed.quantization);
+        arguments.push(Argument { named_dimensions, quantization, ..argument });
+    }
+    let sizes = add_sizes(state, &mut arguments);
+    let mut feed_values = BTreeMap::new();
+    for (feed, parameter) in program.feeds.iter().zip(parameters) {
+        let size = |d: usize| feed.dimensions.get(&d).map(|&position| sizes[position]);
+        let own: Vec<_> = (0..feed.shape.len()).map(size).collect();
+        let value = state.bounded(parameter, &own)?;
+        feed_values.insert(feed.tensor.node, vec![Value::Array(value)]);
     }
     for (v, variable) in program.variables.iter().enumerate() {
         let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
@@ -104,7 +128,22 @@ pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Vec<Argum
         let argument = Argument::new(chosen(&variable.name), id, shape, Role::Variable);
         arguments.push(Argument { quantization, ..argument });
     }
-    Ok(arguments)
+    Ok(Entry { arguments, feed_values })
+}
+
+/// Adds the sizes of named dimensions, with their ranges.
+fn add_sizes(state: &mut State<'_>, arguments: &mut Vec<Argument>) -> Vec<InstructionId> {
+    let mut sizes = Vec::new();
+    for tf::Dimension { name, low, high } in &state.program().dimensions {
+        let shape = ArrayShape::new(PrimitiveType::S32, &[]);
+        let size = add_parameter(state, name, shape.clone().into(), name, "Size");
+        state.note_range(size, Range { low: Some(*low), high: Some(*high) });
+        sizes.push(size);
+        let id = Identifier::Output { node: name.clone(), index: 0 };
+        let argument = Argument::new(chosen(name), id, shape, Role::Feed);
+        arguments.push(Argument { range: Some(SizeRange { low: *low, high: *high }), ..argument });
+    }
+    sizes
 }
 
 fn add_parameter(

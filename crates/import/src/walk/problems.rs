@@ -4,14 +4,12 @@ use crate::node::rule::RuleTable;
 use crate::values::collected::MAX_PROBLEMS;
 use crate::values::lessons::Lessons;
 use crate::values::state::State;
-use crate::values::value::Value;
-use crate::walk::entry::add_variables_and_feeds;
+use crate::walk::entry::{Entry, add_variables_and_feeds};
 use crate::walk::graph_walk::Walk;
 use crate::walk::rounds::import_in_rounds;
 use crate::walk::unsupported;
-use std::collections::BTreeMap;
 use support::{Code, Error};
-use tf::{NodeId, Problem, Program};
+use tf::{Problem, Program};
 
 /// Returns everything that prevents a program from being imported.
 pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Problem> {
@@ -26,11 +24,7 @@ pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Prob
     let mut state = State::new(program, Lessons::default());
     state.collect_problems();
     let whole = match add_variables_and_feeds(&mut state) {
-        Ok(_) => {
-            let parameters = state.scope_ref().computation().parameters().to_vec();
-            let feeds = program.feeds.iter().zip(parameters);
-            let feed_values: BTreeMap<NodeId, Vec<Value>> =
-                feeds.map(|(feed, parameter)| (feed.tensor.node, vec![Value::Array(parameter)])).collect();
+        Ok(Entry { feed_values, .. }) => {
             Walk::new(program, rules).translate_graph(&mut state, &program.graph, feed_values, None, "").err()
         }
         Err(error) => Some(error),

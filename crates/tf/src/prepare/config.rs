@@ -1,8 +1,8 @@
 //! Validation of the config by itself.
 
 use super::FedOutput;
-use crate::PartialShape;
 use crate::proto::{Config, TensorId};
+use crate::{Dimension, PartialShape};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
@@ -46,6 +46,13 @@ pub(super) fn validate(config: &Config) -> Result<()> {
         }
         names.add(&feed.name, &format!("{}:{}", id.0, id.1))?;
     }
+    // Sizes of dimensions are feeds of the program.
+    for dimension in &config.dimension {
+        if dimension.name.is_empty() {
+            return Err(Error::invalid("a dimension of the config has no name"));
+        }
+        names.add(&dimension.name, "dimension")?;
+    }
     names.check_clashes()?;
     let mut names = Names::new("fetch");
     for (i, fetch) in config.fetch.iter().enumerate() {
@@ -61,6 +68,34 @@ pub(super) fn validate(config: &Config) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Returns the dimensions of a config, each with a possible range and used by a feed.
+pub(super) fn dimensions(config: &Config) -> Result<Vec<Dimension>> {
+    let shapes = config.feed.iter().filter_map(|feed| feed.shape.as_ref());
+    let used: BTreeSet<&str> = shapes
+        .flat_map(|shape| &shape.dim)
+        .filter(|dim| dim.size == -1)
+        .map(|dim| dim.name.as_str())
+        .collect();
+    let dimension = |given: &crate::proto::Dimension| {
+        let crate::proto::Dimension { name, min, max } = given;
+        if *min < 0 || *max < 1 || max < min || *max > i64::from(i32::MAX) {
+            return Err(Error::invalid(format!(
+                "dimension '{name}' has the impossible range {min}..{max}: expected 0 <= min <= max, and a max from 1 to \
+                 {}",
+                i32::MAX
+            )));
+        }
+        if !used.contains(name.as_str()) {
+            return Err(Error::invalid(format!(
+                "no feed has the dimension '{name}': remove it from the config, or name it in the shape of a feed: \
+                 dim {{ size: -1 name: \"{name}\" }}"
+            )));
+        }
+        Ok(Dimension { name: name.clone(), low: *min, high: *max })
+    };
+    config.dimension.iter().map(dimension).collect()
 }
 
 fn validate_variables(config: &Config) -> Result<()> {

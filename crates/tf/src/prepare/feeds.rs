@@ -7,6 +7,7 @@ use super::{FedOutput, config};
 use crate::proto::{Config, NodeDef, TensorShapeProto, attr_value::Value};
 use crate::{DataType, PartialShape};
 use shape::{Quantization, index};
+use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 
 /// A feed with its type and shape.
@@ -14,6 +15,8 @@ pub(super) struct Argument {
     pub(super) id: FedOutput,
     pub(super) name: String,
     pub(super) shape: Vec<i64>,
+    /// Positions of its named dimensions in the config, by dimension.
+    pub(super) dimensions: BTreeMap<usize, usize>,
     pub(super) data_type: DataType,
     pub(super) quantization: Option<Quantization>,
 }
@@ -35,7 +38,7 @@ pub(super) fn resolve(
             ))
         })?;
         let data_type = feed_type(&id, feed.r#type, node, signatures)?;
-        let shape = feed_shape(&id, feed.shape.as_ref(), node)?;
+        let (shape, dimensions) = feed_shape(&id, feed.shape.as_ref(), node, config)?;
         let bytes =
             data_type.primitive_type().ok_or_else(|| unsupported_type(&id, data_type, nodes))?.byte_size()
                 as i64;
@@ -43,7 +46,7 @@ pub(super) fn resolve(
             return Err(Error::invalid(format!("feed '{}:{}' has a size of 2^63 bytes or more", id.0, id.1)));
         }
         let quantization = quantization(node, id.1, data_type);
-        arguments.push(Argument { id, name: feed.name.clone(), shape, data_type, quantization });
+        arguments.push(Argument { id, name: feed.name.clone(), shape, dimensions, data_type, quantization });
     }
     Ok(arguments)
 }
@@ -117,24 +120,41 @@ fn graph_type(id: &FedOutput, node: &NodeDef, signatures: &Signatures<'_>) -> Re
     })
 }
 
-/// Returns the shape from the config, or else from the graph. If the graph states no rank either,
-/// the feed is a scalar, as in TensorFlow's tfcompile.
-fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &NodeDef) -> Result<Vec<i64>> {
-    let (shape, source) = match configured {
+/// Returns the shape from the config, or else from the graph, with the largest sizes of named
+/// dimensions and their positions in the config. If the graph states no rank either, the feed is a
+/// scalar, as in TensorFlow's tfcompile.
+fn feed_shape(
+    id: &FedOutput,
+    configured: Option<&TensorShapeProto>,
+    node: &NodeDef,
+    config: &Config,
+) -> Result<(Vec<i64>, BTreeMap<usize, usize>)> {
+    let (mut shape, source) = match configured {
         Some(proto) => (PartialShape::from_proto(proto)?, "config"),
         None => match stated_shape(node, id.1) {
             PartialShape::UNKNOWN => (PartialShape::known(&[]), "config"),
             stated => (stated, "graph"),
         },
     };
-    shape.sizes().ok_or_else(|| {
+    let mut dimensions = BTreeMap::new();
+    let names = configured.map_or(&[][..], |proto| &proto.dim);
+    for (d, (size, dim)) in shape.dimensions.iter_mut().flatten().zip(names).enumerate() {
+        let named = || config.dimension.iter().position(|dimension| dimension.name == dim.name);
+        if let Some(position) = named().filter(|_| size.is_none()) {
+            *size = Some(config.dimension[position].max);
+            dimensions.insert(d, position);
+        }
+    }
+    let sizes = shape.sizes().ok_or_else(|| {
         Error::invalid(format!(
             "Shape {shape} is not fully defined: it is the shape of feed '{}:{}' in the {source}; set every size in the \
-             config, for example shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}",
+             config, for example shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}, or give open sizes a name and a range: \
+             shape {{ dim {{ size: -1 name: \"batch\" }} }} with dimension {{ name: \"batch\" min: 1 max: 64 }}",
             id.0, id.1
         ))
         .coded(Code::OpenSize)
-    })
+    })?;
+    Ok((sizes, dimensions))
 }
 
 /// Returns the shape that the graph states for an output: the `_output_shapes` that exported graphs

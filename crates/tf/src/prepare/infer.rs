@@ -5,6 +5,7 @@
 //! of the fetch. Everything that cannot be inferred is collected, with the flag that sets it, so
 //! that a single run reports all of it.
 
+mod dims;
 mod edges;
 mod feeds;
 mod fetches;
@@ -14,6 +15,7 @@ mod stated;
 mod variables;
 mod writes;
 
+pub use dims::DimSize;
 pub(crate) use stated::{Reached, complete, reach};
 
 use super::names::Names;
@@ -36,8 +38,12 @@ pub struct InferOptions {
     /// size that the graph or `dims` states.
     pub shapes: BTreeMap<(String, i64), Vec<Option<i64>>>,
     /// Sizes that are unknown in the graph: `batch` is the size of leading dimensions of feeds, and
-    /// `NODE.D` or `NODE:K.D` is the size of dimension `D` of one feed.
-    pub dims: BTreeMap<String, i64>,
+    /// `NODE.D` or `NODE:K.D` is the size of dimension `D` of one feed. Other names are those that
+    /// the model gives to its dimensions, and those that [`DimSize::Named`] refers to.
+    pub dims: BTreeMap<String, DimSize>,
+    /// Range of unknown leading dimensions of feeds for which `dims` has no size. Without it, their
+    /// sizes must be stated.
+    pub batch_range: Option<(i64, i64)>,
     /// Values of feeds that become constants, by the name of the feed or its node: numbers that
     /// commas separate.
     pub constants: BTreeMap<String, String>,
@@ -135,6 +141,7 @@ fn tensor_id(id: &FedOutput) -> Option<TensorId> {
     Some(TensorId { node_name: id.0.clone(), output_index: id.1 })
 }
 
+/// Returns a shape of known sizes.
 fn proto(sizes: &[i64]) -> TensorShapeProto {
     let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
     TensorShapeProto { dim, unknown_rank: false }

@@ -112,6 +112,7 @@ pub(super) fn main_graph<'a>(
         graph,
         library: FunctionLibrary::default(),
         feeds,
+        dimensions: Vec::new(),
         fetches: Vec::new(),
         variables: Vec::new(),
         loop_bounds: BTreeMap::new(),
@@ -170,6 +171,7 @@ fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, nodes: &[&NodeDef]
             id: argument.id,
             name: argument.name,
             shape: argument.shape,
+            dimensions: argument.dimensions,
             data_type: argument.data_type,
             quantization: argument.quantization,
         });

@@ -53,6 +53,7 @@ pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
 fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> Result<()> {
     let config = &super::constant_feeds::without(config);
     config::validate(config).coded(Code::Config)?;
+    config::dimensions(config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;
     let empty = Vec::new();
     let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
@@ -63,7 +64,8 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     let mut fed = BTreeMap::new();
     for (at, feed) in config.feed.iter().enumerate() {
         let id = config::id(&feed.id);
-        let alone = Config { feed: vec![feed.clone()], ..Config::default() };
+        let alone =
+            Config { feed: vec![feed.clone()], dimension: config.dimension.clone(), ..Config::default() };
         if let Err(error) = feeds::resolve(&alone, &graph.node, &names, &signatures).coded(Code::Feed) {
             push(&mut examined.problems, Problem::of_node(&id.0, op_of(&id.0), error));
         }

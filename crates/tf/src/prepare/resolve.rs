@@ -114,6 +114,7 @@ fn argument(
         id: id.clone(),
         name: String::new(),
         shape: Vec::new(),
+        dimensions: BTreeMap::new(),
         data_type: data_type.base(),
         quantization: None,
     })

@@ -14,6 +14,25 @@ pub struct Config {
     pub fetch: Vec<Fetch>,
     #[prost(message, repeated, tag = "3")]
     pub variable: Vec<Variable>,
+    /// Dimensions whose sizes the caller chooses at run time. A field of this compiler, which
+    /// tf2xla does not have.
+    #[prost(message, repeated, tag = "1000")]
+    pub dimension: Vec<Dimension>,
+}
+
+/// A dimension whose size the caller chooses at run time. In the shapes of feeds, a size of -1 with
+/// its name stands for it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Dimension {
+    /// The name, which no feed has.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The smallest size.
+    #[prost(int64, tag = "2")]
+    pub min: i64,
+    /// The largest size.
+    #[prost(int64, tag = "3")]
+    pub max: i64,
 }
 
 /// An output of a node.

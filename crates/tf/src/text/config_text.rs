@@ -36,6 +36,13 @@ pub(crate) fn config_to_text(config: &Config) -> String {
         }
         out.push_str("}\n");
     }
+    for dimension in &config.dimension {
+        out.push_str("dimension {\n");
+        field(&mut out, "name", &quoted(dimension.name.as_bytes()));
+        field(&mut out, "min", &dimension.min.to_string());
+        field(&mut out, "max", &dimension.max.to_string());
+        out.push_str("}\n");
+    }
     out
 }
 
@@ -65,7 +72,11 @@ fn shape(out: &mut String, shape: Option<&TensorShapeProto>) {
     let Some(shape) = shape else { return };
     out.push_str("  shape {");
     for dim in &shape.dim {
-        let _ = write!(out, " dim {{ size: {} }}", dim.size);
+        let _ = write!(out, " dim {{ size: {}", dim.size);
+        if !dim.name.is_empty() {
+            let _ = write!(out, " name: {}", quoted(dim.name.as_bytes()));
+        }
+        out.push_str(" }");
     }
     out.push_str(if shape.unknown_rank { " unknown_rank: true }\n" } else { " }\n" });
 }

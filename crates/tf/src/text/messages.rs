@@ -273,6 +273,12 @@ messages! {
         many("fetch", 2, Message(&FETCH)),
         many("variable", 3, Message(&VARIABLE)),
         one("conversion_options", 4, Skipped),
+        many("dimension", 1000, Message(&DIMENSION)),
+    }
+    DIMENSION = "tensorflow.tf2xla.Dimension" as Dimension, {
+        one("name", 1, String),
+        one("min", 2, Int64),
+        one("max", 3, Int64),
     }
     TENSOR_ID = "tensorflow.tf2xla.TensorId" as TensorId, {
         one("node_name", 1, String),

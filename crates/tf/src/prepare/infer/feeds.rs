@@ -3,18 +3,16 @@
 use super::super::FedOutput;
 use super::super::feeds::stated_shape;
 use super::super::signatures::Signatures;
+use super::dims::{BATCH, Dims};
 use super::edges::{Edges, Output};
-use super::{InferOptions, Inferred, proto, tensor_id};
-use crate::proto::{Feed, GraphDef, NodeDef, attr_value::Value};
+use super::{InferOptions, Inferred, tensor_id};
+use crate::proto::{Dim, Feed, GraphDef, NodeDef, TensorShapeProto, attr_value::Value};
 use crate::{DataType, PartialShape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 /// First graph version in which a placeholder's shape without dimensions means a scalar.
 const SCALAR_PLACEHOLDERS: i32 = 24;
-
-/// Name of the size that leading dimensions share.
-const BATCH: &str = "batch";
 
 /// True if nodes of an op hold a value that the caller supplies.
 pub(super) fn is_placeholder(op: &str) -> bool {
@@ -90,37 +88,42 @@ impl<'a> Sources<'a> {
 struct Open {
     label: String,
     stated: PartialShape,
-    sizes: Option<Vec<Option<i64>>>,
+    /// The sizes, with the names that the model gives to unknown ones.
+    sizes: Option<Vec<(Option<Dim>, String)>>,
 }
 
 /// The shapes of feeds, from the graph and the flags.
 #[derive(Clone, Debug)]
 pub(super) struct Shapes {
-    options: InferOptions,
+    given: BTreeMap<FedOutput, Vec<Option<i64>>>,
     producer: i32,
     used_shapes: BTreeSet<FedOutput>,
-    used_dims: BTreeSet<String>,
-    /// Valid names for `--dim`.
-    known_dims: BTreeSet<String>,
+    dims: Dims,
     open: Vec<Open>,
 }
 
 impl Shapes {
     pub(super) fn new(graph: &GraphDef, options: InferOptions) -> Self {
         let producer = graph.versions.as_ref().map_or(0, |v| v.producer);
-        let (used_shapes, used_dims, known_dims) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { options, producer, used_shapes, used_dims, known_dims, open: Vec::new() }
+        let dims = Dims::new(options.dims, options.batch_range);
+        Self { given: options.shapes, producer, used_shapes: BTreeSet::new(), dims, open: Vec::new() }
     }
 
     /// Returns the shape that the user states for an output, and marks it as used.
     pub(super) fn user_shape(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
-        let shape = self.options.shapes.get(id)?;
+        let shape = self.given.get(id)?;
         self.used_shapes.insert(id.clone());
         Some(shape)
     }
 
-    /// Returns the sizes of a feed, or `None` if some are unknown, which [`Self::finish`] reports.
-    pub(super) fn sizes(&mut self, id: &FedOutput, stated: PartialShape) -> Result<Option<Vec<i64>>> {
+    /// Returns the shape of a feed, or `None` if some sizes are unknown, which [`Self::finish`]
+    /// reports. `names` are the names that the model gives to the dimensions.
+    pub(super) fn shape(
+        &mut self,
+        id: &FedOutput,
+        stated: PartialShape,
+        names: &[Dim],
+    ) -> Result<Option<TensorShapeProto>> {
         let label = label(id);
         let mut sizes = stated.dimensions.clone();
         if let Some(shape) = self.user_shape(id) {
@@ -135,30 +138,20 @@ impl Shapes {
             }
             sizes.iter_mut().zip(shape).for_each(|(size, stated)| *size = size.or(*stated));
         }
-        for (d, size) in sizes.iter_mut().flatten().enumerate() {
-            let name = format!("{label}.{d}");
-            let own = self.options.dims.get(&name);
-            if let Some(&own) = own {
-                self.used_dims.insert(name.clone());
-                if size.is_some_and(|size| size != own) {
-                    return Err(Error::invalid(format!(
-                        "dimension {d} of feed '{label}' has size {} in the graph, not {own}: correct --dim {name}",
-                        size.unwrap_or_default()
-                    )));
-                }
-            }
-            let batch = self.options.dims.get(BATCH).filter(|_| d == 0);
-            if size.is_none() && own.is_none() && batch.is_some() {
-                self.used_dims.insert(BATCH.to_owned());
-            }
-            *size = size.or(own.copied()).or(batch.copied());
-            self.known_dims.insert(name);
+        let Some(sizes) = sizes else {
+            self.open.push(Open { label, stated, sizes: None });
+            return Ok(None);
+        };
+        let mut dims = Vec::with_capacity(sizes.len());
+        for (d, &size) in sizes.iter().enumerate() {
+            let name = names.get(d).map_or("", |dim| dim.name.as_str());
+            dims.push((self.dims.size(&label, d, size, name)?, name.to_owned()));
         }
-        let known = sizes.as_ref().and_then(|sizes| sizes.iter().copied().collect());
+        let known: Option<Vec<Dim>> = dims.iter().map(|(dim, _)| dim.clone()).collect();
         if known.is_none() {
-            self.open.push(Open { label, stated, sizes });
+            self.open.push(Open { label, stated, sizes: Some(dims) });
         }
-        Ok(known)
+        Ok(known.map(|dim| TensorShapeProto { dim, unknown_rank: false }))
     }
 
     /// Reports unknown sizes, and flags without effect.
@@ -170,25 +163,15 @@ impl Shapes {
                 lines.collect::<String>()
             ));
         }
-        for id in self.options.shapes.keys().filter(|id| !self.used_shapes.contains(*id)) {
+        for id in self.given.keys().filter(|id| !self.used_shapes.contains(*id)) {
             inferred.problems.push(format!(
                 "--shape names '{}:{}', which is not a placeholder that the fetches need: correct --shape",
                 id.0, id.1
             ));
         }
-        for name in self.options.dims.keys().filter(|name| !self.used_dims.contains(*name)) {
-            if name == BATCH {
-                inferred
-                    .notes
-                    .push("--dim batch has no effect: no feed has an unknown leading dimension".to_owned());
-                continue;
-            }
-            let known: Vec<&str> = self.known_dims.iter().take(12).map(String::as_str).collect();
-            inferred.problems.push(format!(
-                "--dim {name} does not name a dimension of a feed: expected one of {BATCH}, {}",
-                known.join(", ")
-            ));
-        }
+        let (notes, problems) = self.dims.finish(&mut inferred.config);
+        inferred.notes.extend(notes);
+        inferred.problems.extend(problems);
     }
 }
 
@@ -202,13 +185,19 @@ impl Open {
                  scalar)"
             );
         };
-        let open = sizes.iter().enumerate().filter(|(_, size)| size.is_none());
-        let dims = open.map(|(d, _)| match d {
-            0 => format!("--dim {BATCH}=1"),
-            d => format!("--dim {label}.{d}=1"),
+        let open = sizes.iter().enumerate().filter(|(_, (size, _))| size.is_none());
+        let dims = open.map(|(d, (_, name))| match (d, name.as_str()) {
+            (0, "") => format!("--dim {BATCH}=1"),
+            (d, "") => format!("--dim {label}.{d}=1"),
+            (_, name) => format!("--dim {name}=1"),
         });
         let dims: Vec<String> = dims.collect();
-        let whole: Vec<String> = sizes.iter().map(|size| size.unwrap_or(1).to_string()).collect();
+        // A range stays open.
+        let size = |(size, _): &(Option<Dim>, String)| match size {
+            Some(Dim { size: -1, .. }) => "?".to_owned(),
+            size => size.as_ref().map_or(1, |dim| dim.size).to_string(),
+        };
+        let whole: Vec<String> = sizes.iter().map(size).collect();
         format!(
             "feed '{label}' of shape {stated}: {}, or --shape {label}={}",
             dims.join(" "),
@@ -243,13 +232,8 @@ pub(super) fn feed(
     if stated.rank() == Some(0) && shapes.producer < SCALAR_PLACEHOLDERS {
         stated = PartialShape::UNKNOWN;
     }
-    let Some(sizes) = shapes.sizes(&id, stated)? else { return Ok(None) };
-    Ok(Some(Feed {
-        id: tensor_id(&id),
-        shape: Some(proto(&sizes)),
-        r#type: data_type.number(),
-        ..Feed::default()
-    }))
+    let Some(shape) = shapes.shape(&id, stated, &[])? else { return Ok(None) };
+    Ok(Some(Feed { id: tensor_id(&id), shape: Some(shape), r#type: data_type.number(), ..Feed::default() }))
 }
 
 fn feed_type(node: &NodeDef, id: &FedOutput, signatures: &Signatures<'_>) -> Result<DataType> {

@@ -6,7 +6,7 @@ use super::super::names::{Input, Names};
 use super::super::{FedOutput, config, prune};
 use super::feeds::{Shapes, label};
 use super::names::UsedNames;
-use super::{InferOptions, Inferred, proto, signatures, variables};
+use super::{InferOptions, Inferred, signatures, variables};
 use crate::PartialShape;
 use crate::proto::{Config, Feed, Fetch, GraphDef, Variable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,10 +86,11 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
             None => PartialShape::UNKNOWN,
         };
         let shape = if shape == PartialShape::UNKNOWN { stated_shape(node, id.1) } else { shape };
-        match shapes.sizes(&argument, shape) {
-            Ok(Some(sizes)) => {
+        let names = feed.shape.as_ref().map_or(&[][..], |shape| &shape.dim);
+        match shapes.shape(&argument, shape, names) {
+            Ok(Some(shape)) => {
                 let name = feed_names.claim(&argument);
-                inferred.config.feed.push(Feed { shape: Some(proto(&sizes)), name, ..feed.clone() });
+                inferred.config.feed.push(Feed { shape: Some(shape), name, ..feed.clone() });
             }
             Ok(None) => {}
             Err(problem) => inferred.problems.push(problem.message().to_owned()),
