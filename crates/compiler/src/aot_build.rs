@@ -9,7 +9,7 @@ use aot::{
 };
 use buffers::{ConstantsBlock, ConstantsPool};
 use bytes::Bytes;
-use hlo::{Interface, Module, Program};
+use hlo::{Interface, Program};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use support::{Code, Coded as _, Error, Result};
@@ -112,12 +112,12 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
         let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
         let hash_all = move || files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
         let hashes = scope.spawn(hash_all);
-        let (draft, module) = Draft::import(source, config_text, options, observer)?;
-        let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&module);
+        let (draft, program) = Draft::import(source, config_text, options, observer)?;
+        let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&program.module);
         let session_module = options.session_module.then(snapshot).transpose()?;
         let embed_constants = options.constants == ConstantsMode::Embed;
         let back = BackOptions { embed_constants, ..options.back.clone() };
-        let object = compile_object(module, &back, observer)?;
+        let object = compile_object(program, &back, observer)?;
         let hashes = hashes.join().map_err(|_| Error::internal("the thread that hashes files panicked"))?;
         write(draft, object, hashes, session_module, options, observer)
     })
@@ -171,7 +171,7 @@ pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Resul
                  remove GPUs from --target",
             ));
         }
-        let (draft, module) = Draft::import(input.source, input.config_text, &options, observer)?;
+        let (draft, program) = Draft::import(input.source, input.config_text, &options, observer)?;
         let header = format!("{}.h", options.back.entry_point);
         classes.push(FunctionClass {
             name,
@@ -180,7 +180,7 @@ pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Resul
             interface: draft.interface.clone(),
         });
         let back = BackOptions { embed_constants: false, ..options.back.clone() };
-        lowered.push((draft, lower_function(module, &back, &mut pool, observer)?, options, back));
+        lowered.push((draft, lower_function(program, &back, &mut pool, observer)?, options, back));
     }
     let header = aot::functions_header(&class, &request.name, &classes).coded(Code::OutputName)?;
     let constants = pool.finish();
@@ -212,20 +212,21 @@ struct Draft {
 }
 
 impl Draft {
-    /// Imports a program and checks its names. Also returns its module.
+    /// Imports a program and checks its names. Also returns the program.
     fn import(
         source: Source,
         config: String,
         options: &AotOptions,
         observer: &mut dyn Observer,
-    ) -> Result<(Self, Module)> {
+    ) -> Result<(Self, Program)> {
         let entry_point = &options.back.entry_point;
         let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
         aot::validate_entry_point(entry_point).coded(Code::OutputName)?;
-        let Program { module, interface } = source.without_checks()?.import(observer)?;
+        let program = source.without_checks()?.import(observer)?;
+        let interface = program.interface.clone();
         let signature = Signature { entry_point, cpp_class: &cpp_class, interface: &interface };
         check_names(signature, options).coded(Code::OutputName)?;
-        Ok((Self { cpp_class, interface, config }, module))
+        Ok((Self { cpp_class, interface, config }, program))
     }
 
     /// Adds the facts about the code to the program. `layout` is the hash of the constants file, if

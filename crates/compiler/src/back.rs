@@ -3,13 +3,12 @@
 use crate::compiled::{Compiled, MachineCode};
 use crate::options::BackOptions;
 use crate::versions::variants;
-use crate::{Observer, PassRun, Point, counters, device, pipeline_for};
+use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
-use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
+use buffers::{Allocation, BufferAssignment, ConstantsBlock, ConstantsPool, Schedule, Slice};
 use codegen::{CodegenOptions, Version};
-use hlo::Module;
+use hlo::{Module, Program, SizeParameter, SizeRange, SizedModule};
 use kernel::{Counter, EntryOptions};
-use nest::Program;
 use plan::ModulePlan;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
@@ -22,6 +21,30 @@ pub fn compile_module(
 ) -> Result<Compiled> {
     optimize(&mut module, options, observer)?;
     compile_optimized(module, options, observer)
+}
+
+/// Same as [`compile_module`], for a program. If it has modules for several sizes, the code computes
+/// a batch in pieces of these sizes, and the result has the module as it was imported.
+pub fn compile_program(
+    program: Program,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<Compiled> {
+    if !is_in_pieces(&program, options) {
+        return compile_module(program.module, options, observer);
+    }
+    let mut pool = ConstantsPool::default();
+    let versions = lower_batch(&program, options, &mut pool, observer)?;
+    let constants = pool.finish();
+    let embedded = options.embed_constants.then(|| constants.clone());
+    let code = generate(versions, options, embedded, observer)?;
+    let plan_options = options.plan.clone();
+    Ok(Compiled { module: program.module, plan_options, constants, code, open_device: None })
+}
+
+/// True if the code of a program is made of the modules for several sizes.
+fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
+    !program.sized.is_empty() && options.devices.is_empty() && !options.is_profiled
 }
 
 /// Runs the passes.
@@ -64,10 +87,17 @@ pub(crate) struct CompiledObject {
 /// Same as [`compile_module`], but drops the module and packed copies in the plan if the constants
 /// are embedded. Large constants are then in memory once, or twice if they were packed.
 pub(crate) fn compile_object(
-    mut module: Module,
+    program: Program,
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<CompiledObject> {
+    if is_in_pieces(&program, options) {
+        let mut pool = ConstantsPool::default();
+        let versions = lower_batch(&program, options, &mut pool, observer)?;
+        drop(program);
+        return object_of(versions, pool, options, observer);
+    }
+    let mut module = program.module;
     optimize(&mut module, options, observer)?;
     if !options.devices.is_empty() {
         let (code, constants) = device::compile(&module, options, observer)?;
@@ -76,11 +106,21 @@ pub(crate) fn compile_object(
         return Ok(CompiledObject { code, constants_size, constants });
     }
     let mut pool = ConstantsPool::default();
-    let mut versions = lower_versions(&module, options, &mut pool, observer)?;
+    let versions = lower_versions(&module, options, &mut pool, observer)?;
+    drop(module);
+    object_of(versions, pool, options, observer)
+}
+
+/// Generates an object with its constants, unless they are in a file.
+fn object_of(
+    mut versions: Versions,
+    pool: ConstantsPool,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<CompiledObject> {
     let constants = pool.finish();
     let constants_size = constants.size;
     let (embedded, constants) = if options.embed_constants {
-        drop(module);
         versions.drop_packed();
         (Some(constants), None)
     } else {
@@ -93,13 +133,18 @@ pub(crate) fn compile_object(
 /// Optimizes and lowers one of several functions that share constants. Drops the module and the
 /// plan's packed copies.
 pub(crate) fn lower_function(
-    mut module: Module,
+    program: Program,
     options: &BackOptions,
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Versions> {
-    optimize(&mut module, options, observer)?;
-    let mut versions = lower_versions(&module, options, pool, observer)?;
+    let mut versions = if is_in_pieces(&program, options) {
+        lower_batch(&program, options, pool, observer)?
+    } else {
+        let mut module = program.module;
+        optimize(&mut module, options, observer)?;
+        lower_versions(&module, options, pool, observer)?
+    };
     versions.drop_packed();
     Ok(versions)
 }
@@ -126,12 +171,95 @@ fn lower_versions(
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Versions> {
-    let mut first = lower(module, &options.target, options, pool, observer).coded(Code::UnsupportedHlo)?;
+    let mut lower =
+        |target: &Target| lower(module, target, options, pool, observer).coded(Code::UnsupportedHlo);
+    let first = lower(&options.target)?;
     let mut others = Vec::new();
     for target in variants(module, options) {
-        let lowered = lower(module, &target, options, pool, observer).coded(Code::UnsupportedHlo)?;
+        let lowered = lower(&target)?;
         others.push((target, lowered));
     }
+    let mut versions = joined(first, others)?;
+    versions.counters = counters::describe(module, &versions.first.counters);
+    Ok(versions)
+}
+
+/// Lowers the modules of a program in pieces for all targets.
+fn lower_batch(
+    program: &Program,
+    options: &BackOptions,
+    pool: &mut ConstantsPool,
+    observer: &mut dyn Observer,
+) -> Result<Versions> {
+    let mut modules = Vec::with_capacity(program.sized.len());
+    for SizedModule { size, module } in &program.sized {
+        let mut module = module.clone();
+        optimize(&mut module, options, observer)?;
+        modules.push((*size, module));
+    }
+    let mut lower = |target: &Target| {
+        lower_pieces(program, &modules, target, options, pool, observer).coded(Code::UnsupportedHlo)
+    };
+    let first = lower(&options.target)?;
+    let all = modules.iter().map(|(_, module)| variants(module, options));
+    let targets = all.max_by_key(Vec::len).unwrap_or_default();
+    let mut others = Vec::new();
+    for target in targets {
+        let lowered = lower(&target)?;
+        others.push((target, lowered));
+    }
+    joined(first, others)
+}
+
+/// Lowers the modules of a program in pieces for one target. The plan and the assignment are those
+/// of the largest size; the sizes of the assignment are large enough for all.
+fn lower_pieces(
+    program: &Program,
+    modules: &[(i64, Module)],
+    target: &Target,
+    options: &BackOptions,
+    pool: &mut ConstantsPool,
+    observer: &mut dyn Observer,
+) -> Result<Lowered> {
+    let mut planned = Vec::with_capacity(modules.len());
+    for (_, module) in modules {
+        planned.push(Planned::new(module, target, options, pool, observer)?);
+    }
+    let interface = &program.interface;
+    let Some((parameter, argument, SizeRange { low, high })) = interface.sizes().next() else {
+        return Err(Error::internal("expected a program with a named dimension"));
+    };
+    let (arguments, results) = sizes::arrays(interface);
+    planned.iter_mut().for_each(|planned| planned.move_results(&results));
+    let pieces = modules
+        .iter()
+        .zip(&planned)
+        .map(|((rows, module), planned)| kernel::Piece { rows: *rows, parts: planned.parts(module) });
+    let batch = kernel::Batch {
+        size: SizeParameter { parameter, low, high },
+        name: argument.name.clone().unwrap_or_else(|| argument.id.short()),
+        pieces: pieces.collect(),
+        arguments,
+        results,
+        reported_sizes: interface.size_count(),
+    };
+    let entry = EntryOptions { name: &options.entry_point, is_profiled: false };
+    let lowered = kernel::lower_batch(&batch, target, &entry)?;
+    let temps = planned.iter().map(|planned| planned.assignment.temps_size).max().unwrap_or(0);
+    let scratch = planned.iter().map(|planned| planned.assignment.worker_scratch_size).max().unwrap_or(0);
+    if planned.iter().any(|planned| planned.assignment.persistent_size > 0) {
+        return Err(Error::unsupported("a batch in pieces with persistent state"));
+    }
+    let Some(mut last) = planned.pop() else {
+        return Err(Error::internal("expected a batch with pieces"));
+    };
+    last.assignment.temps_size = temps;
+    last.assignment.worker_scratch_size = scratch;
+    last.finish(lowered, options, observer)
+}
+
+/// Joins the code for all targets. The sizes of the first assignment become large enough for all.
+fn joined(mut first: Lowered, others: Vec<(Target, Lowered)>) -> Result<Versions> {
     for (_, other) in &others {
         let (first, other) = (&mut first.assignment, &other.assignment);
         if first.persistent_size != other.persistent_size {
@@ -145,8 +273,7 @@ fn lower_versions(
     if others.iter().any(|(_, other)| other.counters != first.counters) {
         return Err(Error::internal("the versions of the code differ in their counters"));
     }
-    let counters = counters::describe(module, &first.counters);
-    Ok(Versions { first, others, counters })
+    Ok(Versions { first, others, counters: Vec::new() })
 }
 
 /// Generates the object. Each chunk of embedded constants is dropped as soon as it is written.
@@ -197,7 +324,7 @@ pub(crate) fn generate(
 struct Lowered {
     plan: ModulePlan,
     assignment: BufferAssignment,
-    program: Program,
+    program: nest::Program,
     counters: Vec<Counter>,
 }
 
@@ -208,30 +335,80 @@ fn lower(
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
-    let plan = plan::plan_with(module, target, &options.plan)?;
-    observer.ended("plan", &|| {
-        let version = if options.variants.is_empty() {
-            String::new()
-        } else {
-            format!("version for {}\n", target.processor())
-        };
-        version + &plan.to_text(module)
-    });
-    let schedule = buffers::schedule(module, &plan);
-    let assignment = buffers::assign(module, &plan, &schedule, pool)?;
-    buffers::check(module, &plan, &schedule, &assignment)?;
-    observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
+    let planned = Planned::new(module, target, options, pool, observer)?;
+    let Planned { plan, schedule, assignment } = &planned;
     let entry = EntryOptions { name: &options.entry_point, is_profiled: options.is_profiled };
-    let kernel::Lowered { mut program, regions, counters } =
-        kernel::lower_with(module, &plan, &schedule, &assignment, target, &entry)?;
-    #[cfg(debug_assertions)]
-    if let Some(defect) = options.planted
-        && nest::defects::plant(&mut program, defect) == 0
-    {
-        return Err(Error::internal(format!("found no kernel in which to plant the defect {defect:?}")));
+    let lowered = kernel::lower_with(module, plan, schedule, assignment, target, &entry)?;
+    planned.finish(lowered, options, observer)
+}
+
+/// The decisions about a module.
+struct Planned {
+    plan: ModulePlan,
+    schedule: Schedule,
+    assignment: BufferAssignment,
+}
+
+impl Planned {
+    fn new(
+        module: &Module,
+        target: &Target,
+        options: &BackOptions,
+        pool: &mut ConstantsPool,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let plan = plan::plan_with(module, target, &options.plan)?;
+        observer.ended("plan", &|| {
+            let version = if options.variants.is_empty() {
+                String::new()
+            } else {
+                format!("version for {}\n", target.processor())
+            };
+            version + &plan.to_text(module)
+        });
+        let schedule = buffers::schedule(module, &plan);
+        let assignment = buffers::assign(module, &plan, &schedule, pool)?;
+        buffers::check(module, &plan, &schedule, &assignment)?;
+        observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
+        Ok(Self { plan, schedule, assignment })
     }
-    nest::dedup(&mut program);
-    observer.ended("kernel", &|| program.to_string());
-    observer.ended("regions", &|| kernel::regions::to_text(&regions));
-    Ok(Lowered { plan, assignment, program, counters })
+
+    fn parts<'a>(&'a self, module: &'a Module) -> kernel::Parts<'a> {
+        let Self { plan, schedule, assignment } = self;
+        kernel::Parts { module, plan, schedule, assignment }
+    }
+
+    /// Takes into account that the rows of results begin anywhere in the caller's arrays.
+    fn move_results(&mut self, results: &[kernel::BatchArray]) {
+        let is_moved = |slice: &&Slice| match slice.allocation {
+            Allocation::Result(number) => {
+                results.get(number).is_some_and(|array| array.row_bytes % buffers::ALIGNMENT as i64 != 0)
+            }
+            _ => false,
+        };
+        let moved: Vec<Slice> = self.assignment.slices.values().filter(is_moved).copied().collect();
+        self.assignment.weakly_aligned.extend(moved);
+    }
+
+    /// Adds the loop nests.
+    fn finish(
+        self,
+        lowered: kernel::Lowered,
+        options: &BackOptions,
+        observer: &mut dyn Observer,
+    ) -> Result<Lowered> {
+        let kernel::Lowered { mut program, regions, counters } = lowered;
+        #[cfg(debug_assertions)]
+        if let Some(defect) = options.planted
+            && nest::defects::plant(&mut program, defect) == 0
+        {
+            return Err(Error::internal(format!("found no kernel in which to plant the defect {defect:?}")));
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = options;
+        nest::dedup(&mut program);
+        observer.ended("kernel", &|| program.to_string());
+        observer.ended("regions", &|| kernel::regions::to_text(&regions));
+        Ok(Lowered { plan: self.plan, assignment: self.assignment, program, counters })
+    }
 }

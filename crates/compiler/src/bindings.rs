@@ -125,7 +125,7 @@ fn wrapped(
     let entry = module.add_computation(builder.finish(root));
     module.set_entry(entry);
     module.set_input_output_alias(interface.input_output_alias());
-    Ok(Program { module, interface })
+    Ok(Program::new(module, interface))
 }
 
 /// Returns an array as the value of an argument.

@@ -107,7 +107,7 @@ fn compile(
     checked: &mut Checked,
 ) -> Result<()> {
     let class = aot::parse_cpp_class("Model")?;
-    let Program { mut module, interface } = program;
+    let Program { mut module, interface, .. } = program;
     let signature = Signature { entry_point: &options.entry_point, cpp_class: &class, interface: &interface };
     signature.validate()?;
     checked.accessors = aot::accessors(&interface)?;

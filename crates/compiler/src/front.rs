@@ -1,6 +1,6 @@
 //! Import of a graph and its config as HLO.
 
-use crate::{HloProgram, Observer, Point};
+use crate::{HloProgram, Observer, Point, sizes};
 use bytes::Bytes;
 use hlo::Program;
 use std::collections::BTreeMap;
@@ -138,9 +138,27 @@ pub fn import_bounded(
     loop_bounds: LoopBounds,
     observer: &mut dyn Observer,
 ) -> Result<Program> {
-    let mut program = tf::prepare(graph, config)?;
-    program.loop_bounds = loop_bounds;
-    import_program(program, observer)
+    if config.dimension.len() != 1 {
+        let mut program = tf::prepare(graph, config)?;
+        program.loop_bounds = loop_bounds;
+        return import_program(program, observer);
+    }
+    let mut program = tf::prepare(graph.clone(), config.clone())?;
+    program.loop_bounds = loop_bounds.clone();
+    let mut imported = import_program(program, observer)?;
+    if let [dimension] = &config.dimension[..] {
+        let import = |size: i64| {
+            let mut program = tf::prepare(graph.clone(), config.clone().with_size(&dimension.name, size))?;
+            program.loop_bounds.clone_from(&loop_bounds);
+            import::import(&program)
+        };
+        let found = sizes::modules(&imported, &dimension.size, import);
+        observer.ended("sizes", &|| {
+            found.as_ref().map_or_else(ToString::to_string, |modules| sizes::to_text(modules))
+        });
+        imported.sized = found.unwrap_or_default();
+    }
+    Ok(imported)
 }
 
 /// Imports a prepared program.

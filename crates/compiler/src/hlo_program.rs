@@ -76,7 +76,7 @@ impl HloProgram {
     pub fn of_stablehlo(source: &mlir::Module, function: Option<&str>) -> Result<Self> {
         let imported = stablehlo::import_function_named(source, function)?;
         let stablehlo::Imported { module, interface, checks, aliases } = imported;
-        let program = bindings::with_variables(Program { module, interface }, &aliases)?;
+        let program = bindings::with_variables(Program::new(module, interface), &aliases)?;
         hlo::verify(&program.module)?;
         Ok(Self { program, checks })
     }
@@ -119,7 +119,7 @@ impl HloProgram {
         }
         let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
         let interface = Interface::with_names(&module, &arguments, &results)?;
-        Ok(Self { program: Program { module, interface }, checks: Vec::new() })
+        Ok(Self { program: Program::new(module, interface), checks: Vec::new() })
     }
 
     /// Returns the program without its checks, for compiled files.
@@ -127,7 +127,7 @@ impl HloProgram {
         if self.checks.is_empty() {
             return Ok(self);
         }
-        let Program { module, interface } = &mut self.program;
+        let Program { module, interface, .. } = &mut self.program;
         let entry_id = module.entry();
         let mut entry = module.entry_computation().clone();
         let root = entry.root();

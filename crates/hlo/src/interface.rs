@@ -22,6 +22,26 @@ pub struct Program {
     pub module: Module,
     /// The arguments and results.
     pub interface: Interface,
+    /// The same program for fixed sizes of its only named dimension, in ascending order, if it is
+    /// the leading dimension of arrays whose rows are independent. Their parameters are those of
+    /// `module` without the size.
+    pub sized: Vec<SizedModule>,
+}
+
+/// A program's HLO for a fixed size of a named dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizedModule {
+    /// The size, at least 1.
+    pub size: i64,
+    /// The HLO.
+    pub module: Module,
+}
+
+impl Program {
+    /// Returns a program of one module.
+    pub fn new(module: Module, interface: Interface) -> Self {
+        Self { module, interface, sized: Vec::new() }
+    }
 }
 
 /// The identifier of an array in the source of a program.

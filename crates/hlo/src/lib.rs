@@ -70,7 +70,8 @@ pub use ids::{ComputationId, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};
 pub use interface::{
-    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, TrueSize,
+    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
+    TrueSize,
 };
 pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
 pub use narrow_weights::{NarrowWeights, Scales};

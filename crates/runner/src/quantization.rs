@@ -64,7 +64,7 @@ pub fn quantize(
     options: &QuantizationOptions,
     compile: &mut CompileModule<'_>,
 ) -> Result<(Program, QuantizationReport)> {
-    let Program { mut module, interface } = program;
+    let Program { mut module, interface, .. } = program;
     if interface.size_count() > 0 {
         return Err(Error::unsupported(
             "the sizes of a result depend on the data, and such programs cannot be quantized: fetch values of fixed sizes",
@@ -100,7 +100,7 @@ pub fn quantize(
         };
         let quantized = rewrite(&module, &form)?;
         let interface = boundary.interface(&interface, &module, &points, &calibration.quantizations);
-        Ok::<_, Error>(Program { module: quantized, interface })
+        Ok::<_, Error>(Program::new(quantized, interface))
     };
     let selection = match inputs {
         None => Selection { program: build(&forms)?, forms, alone: Vec::new(), results: Vec::new() },
@@ -129,9 +129,9 @@ pub fn quantize(
         equalized_pairs,
     };
     let report = report.report();
-    let Program { mut module, interface } = selection.program;
+    let Program { mut module, interface, .. } = selection.program;
     name_parameters(&mut module, &interface);
-    Ok((Program { module, interface }, report))
+    Ok((Program::new(module, interface), report))
 }
 
 /// Gives the parameters the names of the arguments, which a written module keeps.

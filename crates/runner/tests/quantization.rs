@@ -45,7 +45,7 @@ fn options(scheme: Scheme) -> QuantizationOptions {
 fn program(text: &str) -> Program {
     let module = hlo::parse(text).expect("a module");
     let interface = Interface::of_module(&module).expect("arrays");
-    Program { module, interface }
+    Program::new(module, interface)
 }
 
 fn inputs(program: &Program, samples: &Literal) -> Inputs {

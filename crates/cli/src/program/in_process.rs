@@ -61,11 +61,12 @@ impl Program {
             };
             let options = xla.options(back.clone());
             let mut watch = Watch::new(&mut progress, &mut dumper);
-            let compiled = compiler::compile_module(program.module.clone(), &options, &mut watch)?;
+            let imported = program.module.clone();
+            let compiled = compiler::compile_program(program, &options, &mut watch)?;
             if let Some(note) = crate::program::autotune::ignored(&compiled.code.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { imported: program.module, signature, target, back, compiled, checks })
+            Ok(Self { imported, signature, target, back, compiled, checks })
         })?;
         dumper.finish()?;
         progress.finish();

@@ -36,7 +36,7 @@ pub(crate) fn quantize(
         };
         runner::quantize(program, inputs.as_ref(), &options, &mut compile)
     })?;
-    let Program { module, interface } = program;
-    let program = HloProgram { program: Program { module, interface }, checks: Vec::new() };
+    let Program { module, interface, .. } = program;
+    let program = HloProgram { program: Program::new(module, interface), checks: Vec::new() };
     Ok((Input { source: Source::Hlo(program), config_text, files }, report))
 }

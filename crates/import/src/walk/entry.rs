@@ -47,7 +47,7 @@ pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> R
         high,
     });
     module.set_size_parameters(sizes.collect());
-    Ok(hlo::Program { module, interface })
+    Ok(hlo::Program::new(module, interface))
 }
 
 /// The results of a program: fetches, then new values of variables. The value of a variable that is

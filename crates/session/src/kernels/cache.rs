@@ -129,7 +129,7 @@ impl Kernels {
             let of_site = requested.into_iter().filter(|(node, _)| *node == site.node.name);
             (error, of_site.map(|(_, input)| input).collect())
         })?;
-        let hlo::Program { module, interface } = imported;
+        let hlo::Program { module, interface, .. } = imported;
         hlo::verify(&module).map_err(none)?;
         // A GPU's kernels are measured by its driver.
         let is_profiled = self.profiles_clusters && must_compile(&site.node) && device.gpu.is_none();

@@ -79,12 +79,17 @@ pub(super) fn dimensions(config: &Config) -> Result<Vec<Dimension>> {
         .map(|dim| dim.name.as_str())
         .collect();
     let dimension = |given: &crate::proto::Dimension| {
-        let crate::proto::Dimension { name, min, max } = given;
+        let crate::proto::Dimension { name, min, max, size: sizes } = given;
         if *min < 0 || *max < 1 || max < min || *max > i64::from(i32::MAX) {
             return Err(Error::invalid(format!(
                 "dimension '{name}' has the impossible range {min}..{max}: expected 0 <= min <= max, and a max from 1 to \
                  {}",
                 i32::MAX
+            )));
+        }
+        if let Some(size) = sizes.iter().find(|&size| *size < 1 || size < min || size > max) {
+            return Err(Error::invalid(format!(
+                "dimension '{name}' cannot have code for the size {size}, which is not in its range {min}..{max}"
             )));
         }
         if !used.contains(name.as_str()) {

@@ -33,6 +33,24 @@ pub struct Dimension {
     /// The largest size.
     #[prost(int64, tag = "3")]
     pub max: i64,
+    /// Sizes with code of their own.
+    #[prost(int64, repeated, tag = "4")]
+    pub size: Vec<i64>,
+}
+
+impl Config {
+    /// Returns the config of the same program for a fixed size of a dimension.
+    #[must_use]
+    pub fn with_size(mut self, dimension: &str, size: i64) -> Self {
+        let shapes = self.feed.iter_mut().filter_map(|feed| feed.shape.as_mut());
+        for dim in shapes.flat_map(|shape| &mut shape.dim) {
+            if dim.size == -1 && dim.name == dimension {
+                dim.size = size;
+            }
+        }
+        self.dimension.retain(|known| known.name != dimension);
+        self
+    }
 }
 
 /// An output of a node.

@@ -41,6 +41,9 @@ pub(crate) fn config_to_text(config: &Config) -> String {
         field(&mut out, "name", &quoted(dimension.name.as_bytes()));
         field(&mut out, "min", &dimension.min.to_string());
         field(&mut out, "max", &dimension.max.to_string());
+        for size in &dimension.size {
+            field(&mut out, "size", &size.to_string());
+        }
         out.push_str("}\n");
     }
     out

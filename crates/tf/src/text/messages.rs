@@ -279,6 +279,7 @@ messages! {
         one("name", 1, String),
         one("min", 2, Int64),
         one("max", 3, Int64),
+        many("size", 4, Int64),
     }
     TENSOR_ID = "tensorflow.tf2xla.TensorId" as TensorId, {
         one("node_name", 1, String),

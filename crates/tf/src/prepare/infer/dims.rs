@@ -100,7 +100,7 @@ impl Dims {
     /// Returns the dimension of this name, with a range.
     fn ranged(&mut self, name: &str, min: i64, max: i64) -> Dim {
         if !self.ranges.iter().any(|dimension| dimension.name == name) {
-            self.ranges.push(Dimension { name: name.to_owned(), min, max });
+            self.ranges.push(Dimension { name: name.to_owned(), min, max, size: Vec::new() });
         }
         Dim { size: -1, name: name.to_owned() }
     }
