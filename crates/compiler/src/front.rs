@@ -143,21 +143,29 @@ pub fn import_bounded(
         program.loop_bounds = loop_bounds;
         return import_program(program, observer);
     }
-    let mut program = tf::prepare(graph.clone(), config.clone())?;
-    program.loop_bounds = loop_bounds.clone();
-    let mut imported = import_program(program, observer)?;
-    if let [dimension] = &config.dimension[..] {
-        let import = |size: i64| {
-            let mut program = tf::prepare(graph.clone(), config.clone().with_size(&dimension.name, size))?;
-            program.loop_bounds.clone_from(&loop_bounds);
-            import::import(&program)
-        };
-        let found = sizes::modules(&imported, &dimension.size, import);
-        observer.ended("sizes", &|| {
-            found.as_ref().map_or_else(ToString::to_string, |modules| sizes::to_text(modules))
-        });
-        imported.sized = found.unwrap_or_default();
-    }
+    let prepare = |config: Config| {
+        let mut program = tf::prepare(graph.clone(), config)?;
+        program.loop_bounds.clone_from(&loop_bounds);
+        Ok(program)
+    };
+    let program = prepare(config.clone())?;
+    let [dimension] = &config.dimension[..] else { return import_program(program, observer) };
+    let at_size =
+        |size: i64| import::import_program(&prepare(config.clone().with_size(&dimension.name, size))?);
+    let pieces = sizes::pieces(&program, &dimension.size, &at_size);
+    observer.ended("sizes", &|| sizes::to_text(&pieces));
+    let imported = match (import_program(program, observer), pieces) {
+        (Ok(mut imported), Ok(pieces)) => {
+            imported.sized = pieces.sized;
+            return Ok(imported);
+        }
+        (Err(_), Ok(pieces)) => pieces.into_program()?,
+        (Ok(imported), Err(_)) => return Ok(imported),
+        (Err(error), Err(reason)) => return Err(error.context(reason.to_string())),
+    };
+    hlo::verify(&imported.module)?;
+    observer.ended("import", &|| imported.module.to_text());
+    observer.module(Point::Imported, &imported.module);
     Ok(imported)
 }
 

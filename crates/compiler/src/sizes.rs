@@ -1,7 +1,12 @@
 //! Programs for batches of any size: modules for a few sizes, of which the code of a batch is made.
 
+mod row_loop;
+
 use hlo::analysis::{RowUse, independent_rows};
-use hlo::{Interface, Module, NamedDimension, Origin, Program, SizedModule};
+use hlo::{
+    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
+};
+use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
@@ -14,101 +19,150 @@ const MAX_SIZES: usize = 16;
 /// Largest size with code of its own. Larger batches are computed in pieces of this size.
 const MAX_SIZE: i64 = 1 << 12;
 
-/// Returns the modules of a program whose only named dimension is a batch of independent rows.
+/// The modules of a program for a batch of independent rows.
+pub(crate) struct Pieces {
+    /// The program for a few sizes.
+    pub(crate) sized: Vec<SizedModule>,
+    /// The program for one row.
+    row: Program,
+    /// Feeds whose leading dimension is the batch.
+    batched: BTreeSet<usize>,
+    /// How each result depends on the batch.
+    uses: Vec<RowUse>,
+    /// The name of the size, and its range.
+    name: String,
+    range: SizeRange,
+}
+
+/// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
 /// `given` are sizes that the user wants code for, and `import` translates the program for one size.
 ///
 /// Errors say why the program is not computed piece by piece: rows depend on each other, the program
 /// writes variables, or a size is not supported.
-pub(crate) fn modules(
-    program: &Program,
+pub(crate) fn pieces(
+    program: &tf::Program,
     given: &[i64],
-    import: impl Fn(i64) -> Result<Module>,
-) -> Result<Vec<SizedModule>> {
-    let interface = &program.interface;
-    let batched = batched(interface)?;
-    let Some((_, _, range)) = interface.sizes().next() else { return Ok(Vec::new()) };
-    let uses = uses(interface)?;
-    if range.low == 0 && uses.contains(&RowUse::None) {
-        return Err(Error::unsupported("a result does not depend on the batch, which may be empty"));
+    import: &dyn Fn(i64) -> Result<Program>,
+) -> Result<Pieces> {
+    let [tf::Dimension { name, low, high }] = &program.dimensions[..] else {
+        return Err(Error::unsupported("the program has several named dimensions"));
+    };
+    let mut batched = BTreeSet::new();
+    for (number, feed) in program.feeds.iter().enumerate() {
+        match feed.dimensions.iter().collect::<Vec<_>>()[..] {
+            [] => {}
+            [(0, _)] => {
+                batched.insert(number);
+            }
+            _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
+        }
     }
-    let sizes = sizes(range.low, range.high, given);
+    let row = import(1)?;
+    if row.interface.results().iter().any(|result| result.origin == Origin::Variable) {
+        return Err(Error::unsupported("the program writes a variable"));
+    }
+    let sizes = sizes(*low, *high, given);
     if sizes.len() > MAX_SIZES {
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
-    let mut modules = Vec::with_capacity(sizes.len());
-    for size in sizes {
-        let module = import(size)?;
-        if size > 1 {
-            let found = independent_rows(&module, &batched, size).map_err(|dependence| {
-                let instruction = &module[dependence.computation][dependence.instruction];
-                Error::unsupported(format!(
-                    "rows of the batch depend on each other at {}: {}",
-                    instruction.described(),
-                    dependence.reason
-                ))
-            })?;
-            if found != uses {
-                return Err(Error::unsupported("a result has other dimensions for a single size"));
-            }
+    let (mut sized, mut uses): (Vec<SizedModule>, Option<Vec<RowUse>>) = (Vec::new(), None);
+    for &size in sizes.iter().filter(|&&size| size > 1) {
+        let Program { module, interface, .. } = import(size)?;
+        let found = independent_rows(&module, &batched, size).map_err(|dependence| {
+            let instruction = &module[dependence.computation][dependence.instruction];
+            let reason = dependence.reason;
+            Error::unsupported(format!("rows depend on each other at {}: {reason}", instruction.described()))
+        })?;
+        if uses.as_ref().is_some_and(|uses| *uses != found) {
+            return Err(Error::unsupported("a result depends on the batch in one size and not in another"));
         }
-        check_shapes(interface, &Interface::of_module(&module)?, size)?;
-        modules.push(SizedModule { size, module });
+        check_shapes(&row.interface, &interface, &batched, &found, size)?;
+        uses = Some(found);
+        sized.push(SizedModule { size, module });
     }
-    // A batch of one row alone proves nothing.
-    if modules.iter().all(|sized| sized.size == 1) {
-        return Err(Error::unsupported("the range has a single size"));
+    // A single row proves nothing.
+    let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
+    if *low == 0 && uses.contains(&RowUse::None) {
+        return Err(Error::unsupported("a result does not depend on the batch, which may be empty"));
     }
-    Ok(modules)
+    if sizes.first() == Some(&1) {
+        sized.insert(0, SizedModule { size: 1, module: row.module.clone() });
+    }
+    let range = SizeRange { low: *low, high: *high };
+    Ok(Pieces { sized, row, batched, uses, name: name.clone(), range })
 }
 
-/// Returns a line for each size.
-pub(crate) fn to_text(modules: &[SizedModule]) -> String {
-    let sizes: Vec<String> = modules.iter().map(|sized| sized.size.to_string()).collect();
-    format!("pieces of {} rows", sizes.join(", "))
-}
-
-/// Returns the parameters with rows, by their number in the module for one size.
-fn batched(interface: &Interface) -> Result<BTreeSet<usize>> {
-    let mut batched = BTreeSet::new();
-    for (number, argument) in interface.arguments().iter().filter(|a| a.range.is_none()).enumerate() {
-        match &argument.named_dimensions[..] {
-            [] => {}
-            [NamedDimension { dimension: 0, .. }] => {
-                batched.insert(number);
-            }
-            _ => {
-                return Err(Error::unsupported(
-                    "a feed has the batch in another dimension than the leading one",
-                ));
-            }
+/// Describes the pieces, or why there are none.
+pub(crate) fn to_text(pieces: &Result<Pieces>) -> String {
+    match pieces {
+        Ok(pieces) => {
+            let sizes: Vec<String> = pieces.sized.iter().map(|sized| sized.size.to_string()).collect();
+            format!("code for {} of {}", sizes.join(", "), pieces.name)
         }
+        Err(error) => format!("code for the largest size only: {error}"),
     }
-    Ok(batched)
 }
 
-/// Returns how each result depends on the batch.
-fn uses(interface: &Interface) -> Result<Vec<RowUse>> {
-    let of_result = |result: &hlo::Output| {
-        if result.origin == Origin::Variable {
-            return Err(Error::unsupported("the program writes a variable"));
+impl Pieces {
+    /// Returns the program for all sizes, as a loop over the rows.
+    pub(crate) fn into_program(self) -> Result<Program> {
+        let interface = self.interface();
+        let module = row_loop::module(&self, &interface)?;
+        Ok(Program { module, interface, sized: self.sized })
+    }
+
+    /// Returns the interface: that of a row, with the largest batch, and with the size after the
+    /// feeds.
+    fn interface(&self) -> Interface {
+        let whole = |shape: &ArrayShape| {
+            let mut shape = shape.clone();
+            shape.dimensions[0].size = self.range.high;
+            shape
+        };
+        let feeds = self.row.interface.feed_count();
+        let mut arguments = self.row.interface.arguments().to_vec();
+        for &number in &self.batched {
+            arguments[number].shape = whole(&arguments[number].shape);
+            arguments[number].named_dimensions = vec![NamedDimension { dimension: 0, size: feeds }];
         }
-        match result.sizes() {
-            [] => Ok(RowUse::None),
-            [size] if size.dimension == 0 => Ok(RowUse::Rows),
-            _ => Err(Error::unsupported("a result has an open dimension that is not its leading one")),
+        let scalar = ArrayShape::new(PrimitiveType::S32, &[]);
+        let id = Identifier::first_of(self.name.as_str());
+        let size = Argument::new(Some(self.name.clone()), id, scalar, Role::Feed);
+        arguments.insert(feeds, Argument { range: Some(self.range), ..size });
+        let results = self.row.interface.results().iter().zip(&self.uses).map(|(result, row_use)| {
+            let mut result: Output = result.clone();
+            if *row_use == RowUse::Rows {
+                result.shape = whole(&result.shape);
+                result.shape.dimensions[0].is_dynamic = true;
+            }
+            result
+        });
+        Interface::new(arguments, results.collect())
+    }
+}
+
+/// Checks that the program for a size differs from that for one row in the batch only.
+fn check_shapes(
+    row: &Interface,
+    own: &Interface,
+    batched: &BTreeSet<usize>,
+    uses: &[RowUse],
+    size: i64,
+) -> Result<()> {
+    let with_size = |shape: &ArrayShape, is_batched: bool| {
+        let mut sizes = shape.sizes();
+        if let Some(leading) = sizes.first_mut().filter(|_| is_batched) {
+            *leading *= size;
         }
+        sizes
     };
-    interface.results().iter().map(of_result).collect()
-}
-
-/// Checks that the module for a size has the program's arguments and results.
-fn check_shapes(whole: &Interface, own: &Interface, size: i64) -> Result<()> {
-    let arguments = whole.arguments().iter().filter(|argument| argument.range.is_none());
-    let expected: Vec<Vec<i64>> = arguments.map(|argument| argument.true_sizes(|_| size)).collect();
-    let found: Vec<Vec<i64>> = own.arguments().iter().map(|argument| argument.shape.sizes()).collect();
-    let results = whole.results().iter().map(|result| result.true_sizes(&vec![size; whole.size_count()]));
-    let own_results: Vec<Vec<i64>> = own.results().iter().map(|result| result.shape.sizes()).collect();
-    if expected == found && results.collect::<Vec<_>>() == own_results && own.size_count() == 0 {
+    let arguments = row.arguments().iter().enumerate();
+    let expected = arguments.map(|(k, argument)| with_size(&argument.shape, batched.contains(&k)));
+    let found = own.arguments().iter().map(|argument| argument.shape.sizes());
+    let results = row.results().iter().zip(uses);
+    let results = results.map(|(result, row_use)| with_size(&result.shape, *row_use == RowUse::Rows));
+    let own_results = own.results().iter().map(|result| result.shape.sizes());
+    if expected.eq(found) && results.eq(own_results) && own.size_count() == 0 && row.size_count() == 0 {
         return Ok(());
     }
     Err(Error::unsupported(format!("arguments or results have other dimensions for {size} rows")))
@@ -130,17 +184,17 @@ fn sizes(low: i64, high: i64, given: &[i64]) -> Vec<i64> {
 
 /// Returns the positions and the bytes of a row of a module's arguments and results in the program.
 pub(crate) fn arrays(interface: &Interface) -> (Vec<kernel::BatchArray>, Vec<kernel::BatchArray>) {
-    let row_bytes = |shape: &shape::ArrayShape| shape.byte_size() as i64 / shape.size(0).max(1);
-    let of_argument = |(number, argument): (usize, &hlo::Argument)| {
-        let is_batched = !argument.named_dimensions.is_empty();
-        kernel::BatchArray { number, row_bytes: if is_batched { row_bytes(&argument.shape) } else { 0 } }
-    };
-    let of_result = |(number, result): (usize, &hlo::Output)| {
-        let is_batched = !result.sizes().is_empty();
-        kernel::BatchArray { number, row_bytes: if is_batched { row_bytes(&result.shape) } else { 0 } }
+    let row_bytes = |shape: &ArrayShape| shape.byte_size() as i64 / shape.size(0).max(1);
+    let array = |number: usize, shape: &ArrayShape, is_batched: bool| kernel::BatchArray {
+        number,
+        row_bytes: if is_batched { row_bytes(shape) } else { 0 },
     };
     let arguments = interface.arguments().iter().enumerate().filter(|(_, argument)| argument.range.is_none());
-    (arguments.map(of_argument).collect(), interface.results().iter().enumerate().map(of_result).collect())
+    let arguments =
+        arguments.map(|(k, argument)| array(k, &argument.shape, !argument.named_dimensions.is_empty()));
+    let results = interface.results().iter().enumerate();
+    let results = results.map(|(k, result)| array(k, &result.shape, !result.sizes().is_empty()));
+    (arguments.collect(), results.collect())
 }
 
 #[cfg(test)]

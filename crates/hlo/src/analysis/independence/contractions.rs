@@ -1,7 +1,7 @@
 //! The rules of instructions whose operands have different dimensions.
 
 use super::{Axis, Result, Rows, Value};
-use crate::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, ScatterDimensionNumbers};
+use crate::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
 
 /// Reason for indices that select rows.
 const SELECTS: &str = "it selects rows of the batch by their number";
@@ -45,6 +45,36 @@ impl Rows<'_> {
         }
         let place = place.ok_or_else(|| self.dependence("its rows cannot be told apart"))?;
         self.at_axis(self.array(id)?, place)
+    }
+
+    /// Statistics are taken over all dimensions but that of the features. Each row has its own if it
+    /// is a feature.
+    pub(super) fn batch_norm(
+        &self,
+        op: &Op,
+        feature: usize,
+        id: InstructionId,
+        ids: &[InstructionId],
+        operands: &[Value],
+    ) -> Result<Value> {
+        let axis = self.axis_of(ids[0], &operands[0])?;
+        let of_features = Axis { dimension: 0, ..axis };
+        if axis.dimension != feature {
+            self.expect_fixed(&operands[1..])?;
+            return match op {
+                Op::BatchNormInference { .. } => self.at_axis(self.array(id)?, axis),
+                _ => Err(self.dependence("it takes the mean of all rows of the batch")),
+            };
+        }
+        for (&id, value) in ids.iter().zip(operands).skip(1) {
+            self.expect_at(id, value, of_features)?;
+        }
+        let result = self.at_axis(self.array(ids[0])?, axis)?;
+        if let Op::BatchNormInference { .. } = op {
+            return Ok(result);
+        }
+        let statistics = self.at_axis(self.array(ids[1])?, of_features)?;
+        Ok(Value::Tuple(vec![result, statistics.clone(), statistics]))
     }
 
     pub(super) fn gather(

@@ -82,13 +82,8 @@ impl Rows<'_> {
                 self.before_last(ids[0], axis, 2)?;
                 self.of_results(shape, axis)
             }
-            Op::BatchNormInference { feature_index, .. } => {
-                self.expect_fixed(&operands[1..])?;
-                let axis = self.axis_of(ids[0], &operands[0])?;
-                if axis.dimension == *feature_index {
-                    return Err(self.dependence("the batch is its feature dimension"));
-                }
-                self.of_results(shape, axis)
+            Op::BatchNormInference { feature_index, .. } | Op::BatchNormTraining { feature_index, .. } => {
+                self.batch_norm(op, *feature_index, id, ids, operands)
             }
             Op::Pad { padding } => {
                 self.expect_fixed(&operands[1..])?;
