@@ -35,6 +35,7 @@ int main() {
     if (!counter.add().Run() || !counter.show().Run()) return 1;
     for (int k = 0; k < 3; ++k) std::printf(\"%g %g \", counter.add().result_product(0, k), counter.show().result_twice(0, k));
   }
+  if (counter.add().constants() != counter.show().constants()) return 1;
   return counter.add().var_total_data() != counter.show().var_total_data();
 }
 ";

@@ -163,6 +163,7 @@ pub struct FunctionsOutputs {
 pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Result<FunctionsOutputs> {
     let class = aot::parse_cpp_class(&request.cpp_class).coded(Code::OutputName)?;
     let mut pool = ConstantsPool::default();
+    let packings = plan::Packings::default();
     let (mut lowered, mut classes) = (Vec::new(), Vec::new());
     for Function { name, input, options } in request.functions {
         if options.constants != ConstantsMode::File || !options.back.devices.is_empty() {
@@ -179,7 +180,8 @@ pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Resul
             class: draft.cpp_class.clone(),
             interface: draft.interface.clone(),
         });
-        let back = BackOptions { embed_constants: false, ..options.back.clone() };
+        let mut back = BackOptions { embed_constants: false, ..options.back.clone() };
+        back.plan.packings = packings.clone();
         lowered.push((draft, lower_function(program, &back, &mut pool, observer)?, options, back));
     }
     let header = aot::functions_header(&class, &request.name, &classes).coded(Code::OutputName)?;

@@ -25,32 +25,33 @@ pub struct PackedConstant {
     pub bytes: Bytes,
 }
 
-/// Packed constants by their source and form, so that the plans of several targets and functions
+/// Packed constants by their sources and form, so that the plans of several targets and functions
 /// share them. Clones are the same collection; it does not affect plans, so all are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Packings(Arc<Mutex<BTreeMap<Key, Shared>>>);
 
-/// Address and length of the source, and a description of the form.
-type Key = (usize, usize, String);
+/// Addresses and lengths of the sources, and a description of the form.
+type Key = (Vec<(usize, usize)>, String);
 
 /// A packed constant.
 #[derive(Debug)]
 struct Shared {
-    /// Keeps the address in the key in use.
-    _source: Bytes,
+    /// Keep the addresses in the key in use.
+    _sources: Vec<Bytes>,
     packed: Bytes,
 }
 
 impl Packings {
-    /// Packs a constant, or returns the result of an earlier call with the same bytes in memory and
+    /// Packs constants, or returns the result of an earlier call with the same bytes in memory and
     /// the same description of the form.
-    pub(crate) fn share(&self, source: &Bytes, form: String, pack: impl FnOnce() -> Bytes) -> Bytes {
-        let key = (source.as_ptr() as usize, source.len(), form);
+    pub(crate) fn share(&self, sources: &[&Bytes], form: String, pack: impl FnOnce() -> Bytes) -> Bytes {
+        let key: Key = (sources.iter().map(|bytes| (bytes.as_ptr() as usize, bytes.len())).collect(), form);
         if let Some(shared) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return shared.packed.clone();
         }
         let packed = pack();
-        let shared = Shared { _source: source.clone(), packed: packed.clone() };
+        let sources = sources.iter().copied().cloned().collect();
+        let shared = Shared { _sources: sources, packed: packed.clone() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, shared);
         packed
     }
@@ -78,14 +79,16 @@ mod tests {
         let packings = Packings::default();
         let (one, other) = (Bytes::from(vec![1u8; 100]), Bytes::from(vec![1u8; 100]));
         let pack = |source: &Bytes, form: &str, value: u8| {
-            packings.clone().share(source, form.to_owned(), || vec![value; 3].into())
+            packings.clone().share(&[source], form.to_owned(), || vec![value; 3].into())
         };
         assert_eq!(pack(&one, "a", 1), [1; 3][..]);
         assert_eq!(pack(&one.clone(), "a", 2), [1; 3][..], "the same bytes in the same form");
         assert_eq!(pack(&one, "b", 3), [3; 3][..]);
         assert_eq!(pack(&other, "a", 4), [4; 3][..]);
         assert_eq!(pack(&one.slice(..50), "a", 5), [5; 3][..]);
+        let both = packings.share(&[&one, &other], "a".to_owned(), || vec![6; 3].into());
+        assert_eq!(both, [6; 3][..], "another second source");
         packings.clear();
-        assert_eq!(pack(&one, "a", 6), [6; 3][..]);
+        assert_eq!(pack(&one, "a", 7), [7; 3][..]);
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn class_methods(out: &mut Text, artifact: &Artifact) {
         "Constants are in a separate file. Set them for all objects of the class with the methods below, \
          or for one object with its LoadConstants(path) or SetConstants(file, size). Set them before the \
          first Run, and between runs to replace them. These methods return false and set *error_msg on \
-         failure.",
+         failure. The last one shares a file that Constants::Load mapped, and returns false for null.",
     );
     for (name, parameters, arguments, load) in [
         ("LoadDefaultConstants", "const ::std::string& path", "path", "Load"),
@@ -26,6 +26,10 @@ pub(super) fn class_methods(out: &mut Text, artifact: &Artifact) {
         ));
         out.line("}");
     }
+    out.line("static bool SetDefaultConstants(::std::shared_ptr<const ::tfcompile::tfcompile_v1::Constants> constants,");
+    out.line("                                ::std::string* error_msg = nullptr) {");
+    out.line("  return SetDefault(DefaultConstants(), kLayoutHash, ::std::move(constants), error_msg);");
+    out.line("}");
     out.blank();
 }
 

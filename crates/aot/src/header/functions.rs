@@ -47,15 +47,16 @@ pub fn functions_header(class: &CppClass, guard: &str, functions: &[FunctionClas
     out.line(&format!("class {name} {{"));
     out.line(" public:");
     constructor(&mut out, name, functions, &shared);
-    out.line("  // Loads all constants. Returns false and sets *error_msg on failure.");
+    out.line("  // Maps all constants, once. Returns false and sets *error_msg on failure.");
     out.line(
         "  static bool LoadDefaultConstants(const ::std::string& path, ::std::string* error_msg = nullptr) {",
     );
-    let loads: Vec<String> = functions
+    out.line("    const auto constants = ::tfcompile::tfcompile_v1::Constants::Load(path, error_msg);");
+    let uses: Vec<String> = functions
         .iter()
-        .map(|function| format!("{}::LoadDefaultConstants(path, error_msg)", qualified(&function.class)))
+        .map(|function| format!("{}::SetDefaultConstants(constants, error_msg)", qualified(&function.class)))
         .collect();
-    out.line(&format!("    return {};", loads.join(" &&\n           ")));
+    out.line(&format!("    return {};", uses.join(" &&\n           ")));
     out.line("  }");
     out.blank();
     for function in functions {

@@ -104,6 +104,9 @@ void Defaults() {
   Scale after;
   after.arg_x(3) = 2;
   CHECK(before.Run() && before.result_y(3) == 80 && after.Run() && after.result_y(3) == 80);
+  const auto shared = tfcompile::Constants::Load("first.weights", &error);
+  CHECK(Scale::SetDefaultConstants(shared) && !Scale::SetDefaultConstants(nullptr));
+  CHECK(before.Run() && before.result_y(3) == 8 && before.constants() == shared);
 }
 
 // Each run uses one of the files entirely.

@@ -91,7 +91,7 @@ class Scale final : public ::tensorflow::tfcompile_v1::ConstantsFileFunction {
   // Constants are in a separate file. Set them for all objects of the class with the methods below,
   // or for one object with its LoadConstants(path) or SetConstants(file, size). Set them before the
   // first Run, and between runs to replace them. These methods return false and set *error_msg on
-  // failure.
+  // failure. The last one shares a file that Constants::Load mapped, and returns false for null.
   static bool LoadDefaultConstants(const ::std::string& path, ::std::string* error_msg = nullptr) {
     return SetDefault(DefaultConstants(), kLayoutHash,
                       ::tfcompile::tfcompile_v1::Constants::Load(path, error_msg), error_msg);
@@ -99,6 +99,10 @@ class Scale final : public ::tensorflow::tfcompile_v1::ConstantsFileFunction {
   static bool SetDefaultConstants(const void* file, ::std::size_t size, ::std::string* error_msg = nullptr) {
     return SetDefault(DefaultConstants(), kLayoutHash,
                       ::tfcompile::tfcompile_v1::Constants::FromMemory(file, size, error_msg), error_msg);
+  }
+  static bool SetDefaultConstants(::std::shared_ptr<const ::tfcompile::tfcompile_v1::Constants> constants,
+                                  ::std::string* error_msg = nullptr) {
+    return SetDefault(DefaultConstants(), kLayoutHash, ::std::move(constants), error_msg);
   }
 
   // Arguments, by position and by name. For argument N with elements of type T:

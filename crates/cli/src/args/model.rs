@@ -4,7 +4,10 @@ use crate::args::inference::InferArgs;
 use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
 use compiler::DeviceKind;
+use shape::Literal;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use support::{Code, Error, Result};
 use target::Target;
 use tf::InferOptions;
@@ -101,6 +104,9 @@ pub(crate) struct ModelArgs {
     /// .npz file with an array for each, by name
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
+    /// The arrays of that file, once they are read: all functions of a model share them.
+    #[arg(skip)]
+    pub(crate) arrays: Arc<OnceLock<BTreeMap<String, Literal>>>,
     /// Selects the part of the model.
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,

@@ -9,6 +9,7 @@ use compiler::{HloProgram, Input, PassRun};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 use support::{Error, Result};
 
 /// Reads the program in a file, and the values of arguments that the file contains, by name.
@@ -38,7 +39,7 @@ pub(crate) fn read(
     refuse_flags(flags)?;
     let program = match &flags.weights {
         Some(path) => {
-            let constants = compiler::guarded(|| program.with_constants(&weights(path)?));
+            let constants = compiler::guarded(|| program.with_constants(weights(path, &flags.arrays)?));
             constants.map_err(|e| e.context(format!("--weights {}", path.display())))?
         }
         None => program,
@@ -48,15 +49,21 @@ pub(crate) fn read(
     Ok(Some((Input::of_hlo(program, bytes), values)))
 }
 
-/// Reads all arrays of a file.
-fn weights(path: &Path) -> Result<BTreeMap<String, Literal>> {
+/// Reads all arrays of a file, unless that was done for another function of the model.
+fn weights<'a>(
+    path: &Path,
+    shared: &'a OnceLock<BTreeMap<String, Literal>>,
+) -> Result<&'a BTreeMap<String, Literal>> {
+    if let Some(arrays) = shared.get() {
+        return Ok(arrays);
+    }
     let mut file = StateFile::open(path)?;
     let mut arrays = BTreeMap::new();
     for name in file.names() {
         let array = file.get(&name)?;
         arrays.extend(array.map(|array| (name, array)));
     }
-    Ok(arrays)
+    Ok(shared.get_or_init(|| arrays))
 }
 
 /// Rejects flags that select parts of a graph.

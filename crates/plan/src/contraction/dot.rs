@@ -288,8 +288,12 @@ pub(crate) fn plan(
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
         let bytes = match (&weights, plan.grouping) {
-            (Some((form, arrays)), _) => pack::weight_panels(*form, arrays, &plan, tiled.panels),
-            (None, Some(grouping)) => pack::group_panels(literal, &plan, tiled.panels, grouping),
+            (Some((form, arrays)), _) => {
+                pack::weight_panels(*form, arrays, &plan, tiled.panels, planner.packings)
+            }
+            (None, Some(grouping)) => {
+                pack::group_panels(literal, &plan, tiled.panels, grouping, planner.packings)
+            }
             (None, None) => pack::panels(literal, &plan, tiled.panels, planner.packings),
         };
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });

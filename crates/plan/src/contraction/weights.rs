@@ -10,6 +10,7 @@ use super::operands::{constant_operand, is_read_once};
 use super::panels::{PanelLayout, converted};
 use super::tile::{self, Tile};
 use crate::fusion::{Fusion, Position};
+use bytes::Bytes;
 use hlo::{InstructionId, NarrowWeights};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
@@ -53,6 +54,8 @@ pub(crate) struct WeightArrays<'m> {
 #[derive(Clone, Debug)]
 struct ScaleArray {
     operand: usize,
+    /// The scales as they are in the program.
+    source: Bytes,
     /// The scales, in the type of the panels.
     values: Literal,
     /// The dimensions of the numbers: their sizes, and the distances of the scales of neighbors.
@@ -84,13 +87,13 @@ impl Weights {
         let mut blocks = None;
         if let Some(of_blocks) = form.scales {
             let (operand, values) = constant(of_blocks.values).ok_or_else(missing)?;
-            let values = narrowed(values);
+            let (source, values) = (values.bytes().clone(), narrowed(values));
             let scale = values.array_shape().element_type;
             blocks = Some(Blocks { summands: of_blocks.block, scale });
             let sizes = fusion.body[form.stored].shape().expect_array().sizes();
             let dimensions = sizes.iter().zip(&of_blocks.strides);
             let dimensions = dimensions.map(|(&size, &stride)| (size as usize, stride as usize)).collect();
-            scales = Some(ScaleArray { operand, values, dimensions });
+            scales = Some(ScaleArray { operand, source, values, dimensions });
         }
         let run = blocks.map_or(shape.k, |blocks| blocks.summands);
         let stored = match numbers.array_shape().element_type {
@@ -192,6 +195,17 @@ impl WeightArrays<'_> {
     pub(crate) fn scale_operand(&self) -> Option<usize> {
         self.scales.as_ref().map(|scales| scales.operand)
     }
+
+    /// The bytes from which panels are made.
+    pub(crate) fn sources(&self) -> Vec<&Bytes> {
+        let scales = self.scales.as_ref().map(|scales| &scales.source);
+        std::iter::once(self.numbers.bytes()).chain(scales).collect()
+    }
+
+    /// The dimensions of the numbers: their sizes, and the distances of the scales of neighbors.
+    pub(crate) fn scale_dimensions(&self) -> &[(usize, usize)] {
+        self.scales.as_ref().map_or(&[], |scales| &scales.dimensions)
+    }
 }
 
 impl ScaleArray {
@@ -245,7 +259,8 @@ mod tests {
         let values = narrowed(&Literal::from_elements(&[2, 2], &[0.5f32, 2.0, 0.25, -1.0]));
         assert_eq!(values.array_shape().element_type, PrimitiveType::F16);
         let dimensions = vec![(2, 2), (8, 0), (2, 1)];
-        let scales = Some(ScaleArray { operand: 2, values, dimensions });
+        let source = values.bytes().clone();
+        let scales = Some(ScaleArray { operand: 2, source, values, dimensions });
         let arrays = WeightArrays { operand: 1, numbers: &literal, scales };
         let blocks = Some(Blocks { summands: 8, scale: PrimitiveType::F16 });
         let weights = Weights { stored: S4, blocks, is_finite: true };

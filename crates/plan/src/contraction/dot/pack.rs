@@ -16,7 +16,7 @@ const LINES: usize = 64;
 pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout, packings: &Packings) -> Bytes {
     let DotDims { rhs_batch, rhs_k, columns, .. } = &plan.dims;
     let form = format!("{:?}", (plan.accumulator, plan.shape.batch, rhs_batch, rhs_k, columns, layout));
-    packings.share(literal.bytes(), form, || fill_panels(literal, plan, layout))
+    packings.share(&[literal.bytes()], form, || fill_panels(literal, plan, layout))
 }
 
 fn fill_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
@@ -58,7 +58,14 @@ pub(super) fn group_panels(
     plan: &DotPlan,
     layout: PanelLayout,
     grouping: Grouping,
+    packings: &Packings,
 ) -> Bytes {
+    let DotDims { rhs_batch, rhs_k, columns, .. } = &plan.dims;
+    let form = format!("{:?}", (grouping, plan.shape.batch, rhs_batch, rhs_k, columns, layout));
+    packings.share(&[literal.bytes()], form, || fill_group_panels(literal, plan, layout, grouping))
+}
+
+fn fill_group_panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout, grouping: Grouping) -> Bytes {
     let source = literal.bytes();
     let columns = layout.width as usize;
     let panels = layout.count() as usize;
@@ -78,6 +85,18 @@ pub(super) fn group_panels(
 
 /// Panels of weights in few bits, for the only product.
 pub(super) fn weight_panels(
+    weights: Weights,
+    arrays: &WeightArrays<'_>,
+    plan: &DotPlan,
+    layout: PanelLayout,
+    packings: &Packings,
+) -> Bytes {
+    let DotDims { rhs_k, columns, .. } = &plan.dims;
+    let form = format!("{:?}", (weights, arrays.scale_dimensions(), rhs_k, columns, layout));
+    packings.share(&arrays.sources(), form, || fill_weight_panels(weights, arrays, plan, layout))
+}
+
+fn fill_weight_panels(
     weights: Weights,
     arrays: &WeightArrays<'_>,
     plan: &DotPlan,
