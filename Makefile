@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -144,6 +144,10 @@ test-models: tools ## create large models once, compile and check them (MODELS="
 	$(SHARED) oracle scripts/models.sh {} $(MODELS)
 test-small-models: tools
 	$(SHARED) oracle scripts/models.sh {} $(SMALL_MODELS)
+
+.PHONY: test-large-decoder
+test-large-decoder: tools ## compile a decoder of 1.1 billion parameters in int8 and int4, and check its words, memory, and sizes (4 GB of disk)
+	"$$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)" scripts/test_large_decoder.py $(TOOL) target/large_decoder
 
 .PHONY: test-aarch64 test-cross
 # Skips the recurrent layer, which takes minutes in the emulator.
