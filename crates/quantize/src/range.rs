@@ -64,23 +64,35 @@ const ENDS: u32 = 100;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     range: Range,
+    /// Values in each bin, except for zeros.
     counts: Vec<u64>,
+    /// Values that are exactly zero. Every range has a step for them, so their number must not
+    /// affect what rounding costs: after an activation such as ReLU, most values are zeros.
+    zeros: u64,
 }
 
 impl Histogram {
     /// The histogram of no values, for values in the range.
     pub fn new(range: Range) -> Self {
-        Self { range, counts: vec![0; BINS] }
+        Self { range, counts: vec![0; BINS], zeros: 0 }
     }
 
     /// Counts values.
     pub fn include(&mut self, values: impl IntoIterator<Item = f32>) {
-        let (low, high) = (f64::from(self.range.low), f64::from(self.range.high));
-        let per_unit = BINS as f64 / (high - low);
         for value in values {
-            let bin = ((f64::from(value) - low) * per_unit) as usize;
-            self.counts[bin.min(BINS - 1)] += 1;
+            if value == 0.0 {
+                self.zeros += 1;
+            } else {
+                let bin = self.bin(value);
+                self.counts[bin] += 1;
+            }
         }
+    }
+
+    fn bin(&self, value: f32) -> usize {
+        let (low, high) = (f64::from(self.range.low), f64::from(self.range.high));
+        let bin = ((f64::from(value) - low) * BINS as f64 / (high - low)) as usize;
+        bin.min(BINS - 1)
     }
 
     /// Chooses the range that integers cover.
@@ -103,7 +115,11 @@ impl Histogram {
     }
 
     fn percentile(&self, percentage: f64) -> Range {
-        let total: u64 = self.counts.iter().sum();
+        let mut counts = self.counts.clone();
+        if self.zeros > 0 {
+            counts[self.bin(0.0)] += self.zeros;
+        }
+        let total: u64 = counts.iter().sum();
         let outside = total as f64 * (1.0 - percentage / 100.0);
         // Position at which `outside` values have been passed, in the order of the bins.
         let position = |counts: &mut dyn Iterator<Item = u64>| {
@@ -117,8 +133,8 @@ impl Histogram {
             }
             0.0
         };
-        let low = position(&mut self.counts.iter().copied());
-        let high = BINS as f64 - position(&mut self.counts.iter().rev().copied());
+        let low = position(&mut counts.iter().copied());
+        let high = BINS as f64 - position(&mut counts.iter().rev().copied());
         Range { low: self.value(low) as f32, high: self.value(high) as f32 }
     }
 
@@ -145,7 +161,7 @@ impl Histogram {
         best.1
     }
 
-    /// Centers and counts of the bins that are not empty.
+    /// Centers and counts of the bins that are not empty, without zeros.
     fn bins(&self) -> impl Iterator<Item = (f64, f64)> {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(bin, &count)| (self.value(bin as f64 + 0.5), count as f64))
@@ -275,6 +291,25 @@ mod tests {
         let range = histogram(&values).choose(Method::Mse);
         // Minimizes 500,000 / 12 x (h / 255)^2 + (4 - h)^2 over h: h = 4 / (1 + 0.6408) = 2.438.
         assert!((2.3..2.6).contains(&range.high), "{range:?}");
+    }
+
+    /// The positive half of a logistic distribution, as ReLU leaves it. Zeros are exact in every
+    /// range, so no number of them changes the range with the least error; but they are some of the
+    /// values of which a percentile drops a part.
+    #[test]
+    fn zeros_change_no_range_but_that_of_percentiles() {
+        let value = |k: u32| -> f32 { (f64::from(k) / f64::from(100_001 - k)).ln() as f32 };
+        let mut values: Vec<f32> = (50_001..=100_000).map(value).collect();
+        values.push(0.0);
+        let one = histogram(&values);
+        values.resize(500_001, 0.0);
+        let most = histogram(&values);
+        for method in [Method::Entropy, Method::Mse] {
+            assert_eq!(most.choose(method), one.choose(method), "{method:?}");
+        }
+        // One of 100 values is larger, and one of 1000 if there are ten times as many values.
+        let high = |histogram: &Histogram, percentage| histogram.choose(Method::Percentile(percentage)).high;
+        assert!((high(&one, 99.0) - high(&most, 99.9)).abs() < 1e-4);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::calibration::Calibration;
 use super::measurement::relative_difference;
-use super::selection::Selection;
+use super::selection::{LAYER_SAMPLES, Selection};
 use super::{QuantizationOptions, Scheme};
 use crate::difference::Difference;
 use hlo::{Interface, Module, Op};
@@ -249,6 +249,13 @@ impl QuantizationReport {
             ]);
         }
         text += &table(&rows);
+        if self.layers.iter().any(|layer| layer.error.is_some()) {
+            let samples = self.samples.min(LAYER_SAMPLES);
+            let _ = writeln!(
+                text,
+                "error alone: relative error of the results if only that layer is quantized, on {samples} samples"
+            );
+        }
         let left = self.layers.iter().filter_map(|layer| Some((&layer.name, layer.reason.as_ref()?)));
         let unsuitable = self.unsuitable.iter().map(|(name, reason)| (name, reason));
         for (name, reason) in left.chain(unsuitable) {
@@ -323,7 +330,7 @@ fn common_scope(layers: &[LayerReport]) -> String {
     ends.take_while(is_common).last().unwrap_or("").to_owned()
 }
 
-/// Rows of equal columns. The first three columns are words, the others numbers.
+/// Rows of equal columns. The first four columns are words, the others numbers.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

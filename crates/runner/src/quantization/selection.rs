@@ -12,7 +12,7 @@ use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 
 /// Number of samples on which layers are measured one by one.
-const LAYER_SAMPLES: u64 = 16;
+pub(super) const LAYER_SAMPLES: u64 = 16;
 
 /// Layers with fewer weights keep them if only weights are quantized.
 const LEAST_WEIGHTS: i64 = 1024;
