@@ -7,6 +7,7 @@ use crate::opcode::{Op, Opcode, Traits};
 use shape::{ProgramShape, Shape};
 use std::collections::BTreeMap;
 use std::ops::Index;
+use std::sync::OnceLock;
 use support::{IdSet, IdVec};
 
 /// A graph of instructions. A removed instruction leaves an empty slot, so ids remain valid for the
@@ -23,6 +24,18 @@ pub struct Computation {
     root: Option<InstructionId>,
     names: BTreeMap<String, InstructionId>,
     next_suffix: BTreeMap<String, u32>,
+    order: Order,
+}
+
+/// The post-order of the graph, once something asked for it. It follows from the other fields, so
+/// that any two are equal.
+#[derive(Clone, Debug, Default)]
+struct Order(OnceLock<Vec<InstructionId>>);
+
+impl PartialEq for Order {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Computation {
@@ -37,6 +50,7 @@ impl Computation {
             root: None,
             names: BTreeMap::new(),
             next_suffix: BTreeMap::new(),
+            order: Order::default(),
         }
     }
 
@@ -89,6 +103,7 @@ impl Computation {
         };
         let by_number: BTreeMap<usize, InstructionId> = self.instructions().filter_map(number).collect();
         self.parameters = by_number.into_values().collect();
+        self.forget_order();
     }
 
     /// Adds an instruction; does not list a parameter yet.
@@ -110,6 +125,7 @@ impl Computation {
             }
         }
         self.names.insert(name.clone(), id);
+        self.forget_order();
         let users = Vec::new();
         self.opcodes.push(Some(op.opcode()));
         self.instructions.push(Some(Instruction {
@@ -181,6 +197,7 @@ impl Computation {
     pub fn set_root(&mut self, id: InstructionId) {
         assert!(self.get(id).is_some(), "expected a live instruction as root");
         self.root = Some(id);
+        self.forget_order();
     }
 
     /// Returns the shapes and names of the parameters, and the shape of the root.
@@ -196,6 +213,15 @@ impl Computation {
     /// before users. The graph determines the order: depth first from the parameters, then the
     /// effects, then the root, with operands from left to right.
     pub fn post_order(&self) -> Vec<InstructionId> {
+        self.order.0.get_or_init(|| self.find_post_order()).clone()
+    }
+
+    /// Every change of operands, parameters, effects, or the root calls this.
+    fn forget_order(&mut self) {
+        self.order = Order::default();
+    }
+
+    fn find_post_order(&self) -> Vec<InstructionId> {
         let may_have_effect = |&(_, opcode): &(InstructionId, Opcode)| {
             opcode == Opcode::CustomCall || opcode.traits().contains(Traits::SIDE_EFFECT)
         };
@@ -248,6 +274,7 @@ impl Computation {
         if old == new {
             return;
         }
+        self.forget_order();
         let users = std::mem::take(&mut self.expect_mut(old).users);
         for user in users {
             // The user's operand list is short, whereas a list of users may be long.
@@ -268,6 +295,7 @@ impl Computation {
 
     /// Replaces one operand.
     pub fn replace_operand(&mut self, user: InstructionId, position: usize, new: InstructionId) {
+        self.forget_order();
         let is_user = self[user].operands.contains(&new);
         let old = std::mem::replace(&mut self.expect_mut(user).operands[position], new);
         if !self[user].operands.contains(&old) {
@@ -280,6 +308,7 @@ impl Computation {
 
     /// Replaces the payload; the opcode, the operands, and the shape stay the same.
     pub fn set_op(&mut self, id: InstructionId, op: Op) {
+        self.forget_order();
         let instruction = self.expect_mut(id);
         assert_eq!(instruction.op.opcode(), op.opcode(), "set_op cannot change the opcode");
         instruction.op = op;
@@ -316,6 +345,7 @@ impl Computation {
         if let Op::Parameter { number } = self[id].op {
             assert!(self.parameters.get(number) != Some(&id), "{} is a parameter", self[id].name);
         }
+        self.forget_order();
         let instruction = self.instructions[id].take().expect("expected a live instruction");
         self.opcodes[id] = None;
         self.names.remove(&instruction.name);
@@ -362,5 +392,41 @@ impl Index<InstructionId> for Computation {
     /// Panics if the instruction was removed.
     fn index(&self, id: InstructionId) -> &Instruction {
         self.instructions[id].as_ref().unwrap_or_else(|| panic!("{id} of {} was removed", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::{ArrayShape, PrimitiveType};
+
+    #[test]
+    fn every_edit_of_the_graph_changes_its_order() {
+        let mut graph = Computation::new("test");
+        let shape = || Shape::from(ArrayShape::new(PrimitiveType::F32, &[2]));
+        let add = |graph: &mut Computation, op: Op, operands: &[InstructionId]| {
+            graph.add("", op, shape(), operands, OpMetadata::default())
+        };
+        let x = add(&mut graph, Op::Parameter { number: 0 }, &[]);
+        let negated = add(&mut graph, Op::Negate {}, &[x]);
+        let sum = add(&mut graph, Op::Add {}, &[x, negated]);
+        graph.set_root(negated);
+        assert_eq!(graph.post_order(), [x, negated]);
+        graph.set_root(sum);
+        assert_eq!(graph.post_order(), [x, negated, sum]);
+        let y = add(&mut graph, Op::Parameter { number: 1 }, &[]);
+        assert_eq!(graph.post_order(), [x, y, negated, sum]);
+        graph.replace_operand(sum, 0, y);
+        let absolute = add(&mut graph, Op::Abs {}, &[y]);
+        assert_eq!(graph.post_order(), [x, y, negated, sum]);
+        graph.replace_all_uses(negated, absolute);
+        assert_eq!(graph.post_order(), [x, y, absolute, sum]);
+        let other = graph.clone();
+        graph.replace_operand(sum, 1, y);
+        assert_eq!(graph.post_order(), [x, y, sum]);
+        assert_eq!(other.post_order(), [x, y, absolute, sum]);
+        graph.remove(negated);
+        graph.remove_parameter(0);
+        assert_eq!(graph.post_order(), [y, sum]);
     }
 }
