@@ -4,7 +4,8 @@
 use super::{Bounded, Size, Sizes};
 use crate::builder::Builder;
 use hlo::{
-    GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
+    ConvolutionDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension,
+    Traits, Window, WindowDimension,
 };
 use shape::Shape;
 use support::{Code, Error, Result};
@@ -162,6 +163,14 @@ impl Builder {
             }
             Op::Sort { .. } => self.common_sizes(&parts)?,
             Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
+            Op::Convolution { window, dim_labels, batch_group_count: 1, .. } if parts[1].is_static() => {
+                self.convolved_sizes(op, &mut parts[0], window, dim_labels)?
+            }
+            Op::BatchNormInference { feature_index, .. }
+                if parts[0].sizes[*feature_index].is_none() && parts[1..].iter().all(Bounded::is_static) =>
+            {
+                parts[0].sizes.clone()
+            }
             _ => return Err(unsupported(op)),
         };
         Ok((parts, sizes))
@@ -233,16 +242,50 @@ impl Builder {
         }
         let mut counts = sizes.clone();
         for &d in &seen {
-            let WindowDimension { size, stride, padding_low, padding_high, window_dilation, .. } =
-                window.dimensions[d];
-            let more = padding_low + padding_high - ((size - 1) * window_dilation + 1) + stride;
-            let (more, stride, none) = (self.s32(more)?, self.s32(stride)?, self.s32(0)?);
             let Some(size) = sizes[d] else { continue };
-            let last = self.add(size, more)?;
-            let last = self.op(Op::Maximum {}, &[last, none])?;
-            counts[d] = Some(self.div(last, stride)?);
+            counts[d] = Some(self.window_count(size, window.dimensions[d])?);
         }
         Ok(counts)
+    }
+
+    /// Number of windows along a dimension without base dilation.
+    fn window_count(&mut self, size: InstructionId, dimension: WindowDimension) -> Result<InstructionId> {
+        let WindowDimension { size: span, stride, padding_low, padding_high, window_dilation, .. } =
+            dimension;
+        let more = padding_low + padding_high - ((span - 1) * window_dilation + 1) + stride;
+        let (more, stride, none) = (self.s32(more)?, self.s32(stride)?, self.s32(0)?);
+        let last = self.add(size, more)?;
+        let last = self.op(Op::Maximum {}, &[last, none])?;
+        self.div(last, stride)
+    }
+
+    /// Replaces padding along spatial dimensions with zeros, as the instruction's own padding does.
+    /// Returns the sizes of the result of a convolution with a filter of known size.
+    fn convolved_sizes(
+        &mut self,
+        op: &Op,
+        input: &mut Bounded,
+        window: &Window,
+        labels: &ConvolutionDimensionNumbers,
+    ) -> Result<Sizes> {
+        let spatial = &labels.input_spatial_dimensions;
+        let is_dilated = spatial
+            .iter()
+            .zip(&window.dimensions)
+            .any(|(&d, w)| input.sizes[d].is_some() && w.base_dilation != 1);
+        if is_dilated || input.sizes[labels.input_feature_dimension].is_some() {
+            return Err(unsupported(op));
+        }
+        let element_type = self.element_type(input.data);
+        let zero = self.scalar(element_type, 0.0);
+        input.data = self.masked(input, spatial, zero)?;
+        let mut sizes = vec![None; input.sizes.len()];
+        sizes[labels.output_batch_dimension] = input.sizes[labels.input_batch_dimension];
+        for (k, &d) in spatial.iter().enumerate() {
+            let Some(size) = input.sizes[d] else { continue };
+            sizes[labels.output_spatial_dimensions[k]] = Some(self.window_count(size, window.dimensions[k])?);
+        }
+        Ok(sizes)
     }
 
     /// Concatenates arrays. Each begins after the true elements of the previous one.

@@ -79,6 +79,9 @@ fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     let sizes = cx.sizes(x);
     cx.check_rank("the input", &sizes, rank)?;
     let pool = PoolWindows::of_node(cx, &sizes, 1)?;
+    if cx.is_bounded(x) {
+        pool.check_only_spatial(cx)?;
+    }
     let largest = cx.reduce_window(x, Reducer::LargestNumber, pool.window)?;
     format.split_blocks(cx, largest, block)
 }

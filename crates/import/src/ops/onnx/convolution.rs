@@ -8,7 +8,7 @@ use crate::ops::onnx::windows::{Rounding, Windows, span, stated_pads, steps};
 use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule_many("OnnxCausalConvWithState", causal_conv),
@@ -49,7 +49,23 @@ pub(crate) fn convolved(
         format!("kernel_shape {} differs from that of the filter, {}", list(&kernel), list(&filter_sizes))
     })?;
     let windows = Windows::of_node(cx, &sizes[2..], &filter_sizes[2..], Rounding::Floor)?;
-    let dimensions = (0..kernel.len()).map(|d| windows.dimension(d, sizes[d + 2])).collect();
+    let mut dimensions: Vec<WindowDimension> =
+        (0..kernel.len()).map(|d| windows.dimension(d, sizes[d + 2])).collect();
+    let is_same = cx.text_or("auto_pad", "NOTSET")?.starts_with("SAME");
+    for (d, dimension) in dimensions.iter_mut().enumerate() {
+        if cx.array(x).dimensions[d + 2].is_dynamic {
+            // Whether the last position needs padding depends on the size.
+            dimension.padding_high = windows.pads[d][1];
+            if is_same && dimension.stride > 1 {
+                return Err(Error::unsupported(format!(
+                    "auto_pad with a stride of {}: the padding depends on the size of dimension {}, which depends on data",
+                    dimension.stride,
+                    d + 2
+                ))
+                .coded(Code::BoundedSize));
+            }
+        }
+    }
     let op = Op::Convolution {
         window: Window { dimensions },
         dim_labels: dimension_numbers(kernel.len()),

@@ -7,7 +7,7 @@ use crate::ops::onnx::pooling::{power_of_size, root};
 use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule_many("OnnxBatchNormalization", batch_normalization),
@@ -34,6 +34,10 @@ fn wide_type(element_type: PrimitiveType) -> PrimitiveType {
 /// The mean along axes, with the sizes of the array.
 fn mean(cx: &mut NodeContext<'_, '_>, x: InstructionId, axes: &[usize]) -> Result<[InstructionId; 2]> {
     let sizes = cx.sizes(x);
+    if axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
+        return Err(Error::unsupported("a mean over a dimension of data-dependent size is not supported")
+            .coded(Code::BoundedSize));
+    }
     let sum = cx.reduce(x, Reducer::Add, axes)?;
     let count: i64 = axes.iter().map(|&d| sizes[d]).product();
     let count = cx.splat_like(sum, count as f64)?;

@@ -172,9 +172,10 @@ fn softmax(cx: &mut NodeContext<'_, '_>, is_log: bool) -> Result<InstructionId> 
     if cx.rank(x) == 0 {
         return cx.splat_like(x, if is_log { 0.0 } else { 1.0 });
     }
-    let (x, axis, sizes) = rows_of_softmax(cx, x)?;
-    let y = softmax_along(cx, x, axis, is_log)?;
-    if cx.is_bounded(y) { Ok(y) } else { cx.reshape(y, &sizes) }
+    let all = cx.all_sizes(x)?;
+    let (rows, axis, sizes) = rows_of_softmax(cx, x)?;
+    let y = softmax_along(cx, rows, axis, is_log)?;
+    if cx.is_bounded(y) { cx.reshape_to(y, &all) } else { cx.reshape(y, &sizes) }
 }
 
 /// The loss for logarithms of probabilities of classes, in dimension 1.

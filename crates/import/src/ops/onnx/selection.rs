@@ -8,6 +8,7 @@ use crate::ops::onnx::operands::{
     constant, count, dimensions, flag, integers, number, opset, optional, place, required, required_place,
     wrapped,
 };
+use crate::ops::onnx::shapes::flattened;
 use crate::values::value::Value;
 use bounded::{Indices, Reducer, list};
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
@@ -347,9 +348,7 @@ pub(crate) fn rows_of_softmax(
         return Ok((x, axis, sizes));
     }
     let axis = if axis == sizes.len() as i64 { sizes.len() } else { cx.dimension(axis, sizes.len())? };
-    let rows = [cx.checked_product(&sizes[..axis])?, cx.checked_product(&sizes[axis..])?];
-    let x = cx.reshape(x, &rows)?;
-    Ok((x, 1, sizes))
+    Ok((flattened(cx, x, axis)?, 1, sizes))
 }
 
 /// `values[1]` at the index along a new axis, `values[0]` elsewhere.

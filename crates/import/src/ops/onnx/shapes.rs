@@ -104,13 +104,24 @@ fn flatten(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let axis = cx.attributes().int_or("axis", 1)?;
     let axis = if axis < 0 { axis + rank } else { axis };
     cx.check((0..=rank).contains(&axis), || format!("axis {axis} is out of range for {}", list(&sizes)))?;
-    let (rows, columns) = sizes.split_at(axis as usize);
+    flattened(cx, x, axis as usize)
+}
+
+/// An array as a matrix, whose columns are the dimensions from `axis` on.
+pub(crate) fn flattened(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axis: usize,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    let (rows, columns) = sizes.split_at(axis);
     let result = [cx.checked_product(rows)?, cx.checked_product(columns)?];
     if !cx.is_bounded(x) {
         return cx.reshape(x, &result);
     }
+    let rank = sizes.len();
     let mut sizes = Vec::new();
-    for part in [0..axis as usize, axis as usize..sizes_len(rank)] {
+    for part in [0..axis, axis..rank] {
         let part: Vec<usize> = part.collect();
         let is_bounded = part.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic);
         let bound = result[sizes.len()];
@@ -118,10 +129,6 @@ fn flatten(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         sizes.push(Size { bound, size });
     }
     cx.reshape_to(x, &sizes)
-}
-
-fn sizes_len(rank: i64) -> usize {
-    usize::try_from(rank).unwrap_or(0)
 }
 
 /// Moves the first dimension to another position. This op is no operator of ONNX: loops use it.
