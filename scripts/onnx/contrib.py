@@ -72,6 +72,10 @@ class Case:
             print(f"{self.archive}/{self.name}: {str(error).splitlines()[0][-150:]}")
             return
         answers = session.run(None, {info.name: feed for info, feed in zip(self.inputs, self.feeds)})
+        # A list of maps is the matrix of their values, by ascending keys.
+        is_maps = lambda answer: isinstance(answer, list) and isinstance(answer[0], dict)
+        matrix = lambda rows: np.array([[row[key] for key in sorted(row)] for row in rows], np.float32)
+        answers = [matrix(answer) if is_maps(answer) else answer for answer in answers]
         add(self.archive, self.name, model, self.feeds, answers, rtol, atol, step)
 
 
@@ -291,6 +295,45 @@ def data_dependent_sizes(add):
     flat = case.node("Squeeze", [boxes, longs(case, 0)])
     case.finish(add, [chosen, case.node("Gather", [flat, index], axis=0)])
 
+    case = Case("sizes", "second_stage")
+    # What a detector does with the boxes of its first stage.
+    image = case.feed(case.normal(1, 6, 12, 14))
+    corners = np.abs(case.normal(9, 2, scale=3))
+    boxes = case.feed(np.concatenate([corners, corners + 1 + np.abs(case.normal(9, 2, scale=4))], 1))
+    scores = case.feed(case.normal(9))
+    rows = case.node("Transpose", [case.node("NonZero", [case.node("Greater", [scores, case.constant(np.float32(0))])])], perm=[1, 0])
+    kept = case.node("Squeeze", [rows, longs(case, 1)])
+    boxes = case.node("Gather", [boxes, kept])
+    images = case.node("Mul", [kept, longs(case, 0)])
+    regions = case.node("RoiAlign", [image, boxes, images], output_height=6, output_width=6, sampling_ratio=2)
+    y = case.node("Conv", [regions, case.constant(case.normal(8, 6, 3, 3)), case.constant(case.normal(8))], pads=[1, 1, 0, 1])
+    norm = [case.constant(values) for values in (case.normal(8), case.normal(8), case.normal(8), np.abs(case.normal(8)) + 0.5)]
+    y = case.node("Relu", [case.node("BatchNormalization", [y, *norm])])
+    y = case.node("Conv", [y, case.constant(case.normal(8, 4, 3, 3))], auto_pad="SAME_UPPER", strides=[2, 2], group=2)
+    pools = [case.node("MaxPool", [y], kernel_shape=[2, 2]), case.node("AveragePool", [y], kernel_shape=[2, 2], pads=[1, 0, 0, 0])]
+    y = case.node("InstanceNormalization", [y, case.constant(case.normal(8)), case.constant(case.normal(8))])
+    outputs = [*pools, case.node("GlobalAveragePool", [y]), case.node("GlobalMaxPool", [y])]
+    flat = case.node("Flatten", [y])
+    logits = case.node("Gemm", [flat, case.constant(case.normal(5, 72)), case.constant(case.normal(5))], transB=1, alpha=0.5)
+    logits = case.node("LayerNormalization", [logits, case.constant(case.normal(5))], axis=-1)
+    outputs += case.node("Split", [logits, longs(case, 2, 3)], 2, axis=1)
+    outputs += [case.node("Softmax", [logits], axis=1), case.node("Softmax", [logits], axis=0), case.node("LogSoftmax", [logits])]
+    case.finish(add, [regions, *outputs])
+    case = Case("sizes", "old_softmax", opset=11)
+    x = case.feed(case.normal(7, 3, 4))
+    mask = case.node("Greater", [case.feed(case.normal(7)), case.constant(np.float32(-0.2))])
+    taken = case.node("Compress", [x, mask], axis=0)
+    case.finish(add, [taken, case.node("Softmax", [taken], axis=1), case.node("LogSoftmax", [taken], axis=2)])
+    case = Case("sizes", "signal")
+    # A convolution over the part of a signal that remains.
+    signal = case.feed(case.normal(1, 3, 23))
+    mask = case.node("Greater", [case.feed(case.normal(23)), case.constant(np.float32(-0.5))])
+    kept = case.node("Compress", [signal, mask], axis=2)
+    filters = case.constant(case.normal(4, 3, 4))
+    outputs = [case.node("Conv", [kept, filters], strides=[2], pads=[1, 2])]
+    outputs += [case.node("Conv", [kept, filters], dilations=[2]), case.node("Conv", [kept, filters], auto_pad="SAME_LOWER")]
+    case.finish(add, [kept, *outputs])
+
 
 def attentions(add):
     for name, masked, causal, past in (("plain", 0, 0, 0), ("mask", 2, 0, 0), ("lengths", 1, 0, 0), ("causal", 0, 1, 0), ("past", 0, 1, 4)):
@@ -344,7 +387,7 @@ def machine_learning(add):
         ("imputer", "Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": float("nan")}),
         ("regressor", "LinearRegressor", {"coefficients": [0.5, -1.0, 2.0, 0.25] * 2, "intercepts": [0.1, 0.2], "targets": 2}),
         ("svm_rbf", "SVMRegressor", {"kernel_type": "RBF", "kernel_params": [0.3, 0.0, 3.0], "coefficients": [0.5, -0.7], "rho": [0.2], "n_supports": 2, "support_vectors": [0.1, 0.2, 0.3, 0.4, -0.1, 0.5, 0.2, 0.0]}),
-        ("svm_linear", "SVMRegressor", {"kernel_type": "LINEAR", "coefficients": [0.5, -0.7, 0.2, 0.1], "rho": [0.2]}),
+        ("svm_linear", "SVMRegressor", {"kernel_type": "LINEAR", "kernel_params": [1.0, 0.0, 1.0], "coefficients": [0.5, -0.7, 0.2, 0.1], "rho": [0.2]}),
     ):
         case = Case("ml", name)
         values = case.normal(5, 4)
@@ -357,6 +400,10 @@ def machine_learning(add):
         labels = list(range(3 if rows == 3 else 2))
         outputs = case.node("LinearClassifier", [case.feed(case.normal(6, 4))], 2, ml, classlabels_ints=labels, post_transform=transform, **attributes)
         case.finish(add, outputs)
+    case = Case("ml", "zip_map")
+    attributes = {"coefficients": list(map(float, case.normal(12))), "intercepts": [0.1, 0.2, 0.3], "classlabels_ints": [2, 3, 7]}
+    label, scores = case.node("LinearClassifier", [case.feed(case.normal(6, 4))], 2, ml, post_transform="SOFTMAX", **attributes)
+    case.finish(add, [label, case.node("ZipMap", [scores], domain=ml, classlabels_int64s=[2, 3, 7])])
     tree = {
         "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
         "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
@@ -385,6 +432,48 @@ def machine_learning(add):
         case.finish(add, outputs)
 
 
+def support_vectors(add):
+    ml = "ai.onnx.ml"
+    for kernel, classes, probabilities, transform in (
+        ("LINEAR", 2, False, "NONE"),
+        ("RBF", 2, False, "LOGISTIC"),
+        ("POLY", 2, False, "SOFTMAX"),
+        ("RBF", 2, True, "NONE"),
+        ("POLY", 3, False, "NONE"),
+        ("SIGMOID", 4, False, "SOFTMAX"),
+        ("RBF", 3, True, "NONE"),
+        ("RBF", 7, True, "SOFTMAX"),
+        ("LINEAR", 12, True, "LOGISTIC"),
+    ):
+        case = Case("ml", f"svm_{classes}_{kernel}_{'probabilities' if probabilities else 'votes'}_{transform}".lower())
+        # One class has no vectors if there are many.
+        counts = [(k * 5) % 4 + (classes < 7) for k in range(classes)]
+        pairs, vectors = classes * (classes - 1) // 2, sum(counts)
+        floats = lambda *sizes: list(map(float, case.normal(*sizes)))
+        attributes = {"coefficients": floats((classes - 1) * vectors), "support_vectors": floats(vectors * 4), "rho": floats(pairs)}
+        attributes |= {"prob_a": [-abs(x) for x in floats(pairs)], "prob_b": floats(pairs)} if probabilities else {}
+        labels = [3 * k + 1 for k in range(classes)]
+        node = case.node("SVMClassifier", [case.feed(case.normal(9, 4))], 2, ml, classlabels_ints=labels, kernel_type=kernel,
+                         kernel_params=[0.3, 0.5, 3.0], vectors_per_class=counts, post_transform=transform, **attributes)
+        case.finish(add, node)
+    for classes, sign, transform in ((1, 0, "LOGISTIC"), (2, 0, "NONE"), (2, 1, "NONE"), (3, 0, "SOFTMAX")):
+        case = Case("ml", f"svm_linear_{classes}_{'positive' if sign else 'mixed'}_{transform}".lower())
+        weights = case.normal(classes * 4)
+        weights = list(map(float, np.abs(weights) if sign else weights))
+        node = case.node("SVMClassifier", [case.feed(case.normal(9, 4))], 2, ml, classlabels_ints=[5, 2, 8][:classes],
+                         coefficients=weights, rho=[0.1], kernel_params=[1.0, 0.0, 1.0], post_transform=transform)
+        case.finish(add, node)
+
+
+def regions(add):
+    for name, pooled, scale in (("plain", [2, 3], 1.0), ("scaled", [3, 2], 0.5)):
+        case = Case("maxroipool", name)
+        x = case.feed(case.normal(2, 3, 9, 11))
+        # A region in the image, one that ends beyond it, an empty one, halves, and one outside.
+        rois = np.array([[0, 1, 2, 6, 8], [1, 4, 3, 19, 30], [1, 5, 5, 2, 1], [0, 0.5, 2.5, 7.5, 3.4], [1, 40, 50, 44, 60]], np.float32)
+        case.finish(add, case.node("MaxRoiPool", [x, case.feed(rois)], pooled_shape=pooled, spatial_scale=scale))
+
+
 def add_cases(add):
-    for family in (gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning):
+    for family in (gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning, support_vectors, regions):
         family(add)

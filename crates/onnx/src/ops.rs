@@ -29,6 +29,10 @@ pub(crate) fn convert(op: &mut Op<'_, '_, '_>) -> Result<()> {
     {
         return convert(op);
     }
+    if op.domain() == "ai.onnx.ml" && op.op_type() == "ZipMap" {
+        // The values of the maps, in the order of the keys that the node states.
+        return constants::identity(op);
+    }
     if own::convert(op)? {
         return Ok(());
     }
@@ -45,7 +49,7 @@ fn refusal(domain: &str, name: &str) -> String {
     let reason = match (domain, name) {
         ("", "ImageDecoder") => "it decodes images, which a compiled function does not: feed the pixels",
         ("", _) if name.starts_with("String") || name == "RegexFullMatch" => "it works on strings",
-        ("ai.onnx.ml", "CastMap" | "DictVectorizer" | "ZipMap") => "it works on maps",
+        ("ai.onnx.ml", "CastMap" | "DictVectorizer") => "it works on maps",
         ("ai.onnx.ml", "CategoryMapper") => "it works on strings",
         ("" | "ai.onnx.ml" | "com.microsoft", _) => return "the op is not supported".to_owned(),
         (domain, _) => {

@@ -26,6 +26,7 @@ mod sampling;
 mod selection;
 mod shapes;
 mod signals;
+mod support_vectors;
 mod training;
 mod trees;
 mod windows;
@@ -53,6 +54,7 @@ pub(crate) const FAMILIES: &[&[Rule]] = &[
     selection::RULES,
     shapes::RULES,
     signals::RULES,
+    support_vectors::RULES,
     training::RULES,
     trees::RULES,
 ];

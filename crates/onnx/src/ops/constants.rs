@@ -42,7 +42,7 @@ fn constant(op: &mut Op<'_, '_, '_>) -> Result<()> {
 }
 
 /// A value under another name. A constant stays one.
-fn identity(op: &mut Op<'_, '_, '_>) -> Result<()> {
+pub(super) fn identity(op: &mut Op<'_, '_, '_>) -> Result<()> {
     let value = op.value(0)?;
     op.set(0, value);
     Ok(())

@@ -21,7 +21,6 @@ pub(crate) const RULES: &[Rule] = &[
     rule("OnnxMlLinearRegressor", linear_regressor),
     rule("OnnxMlNormalizer", normalizer),
     rule("OnnxMlOneHotEncoder", one_hot_encoder),
-    rule("OnnxMlSVMRegressor", svm_regressor),
     rule("OnnxMlScaler", scaler),
 ];
 
@@ -197,7 +196,7 @@ pub(crate) fn post_transform(
 }
 
 /// A matrix from a list attribute: (rows, features).
-fn coefficients(cx: &mut NodeContext<'_, '_>, rows: i64, features: i64) -> Result<InstructionId> {
+pub(crate) fn coefficients(cx: &mut NodeContext<'_, '_>, rows: i64, features: i64) -> Result<InstructionId> {
     let values = cx.attributes().floats("coefficients")?;
     cx.check(Some(values.len() as i64) == rows.checked_mul(features), || {
         format!("{} coefficients do not fit {rows} rows of {features} features", values.len())
@@ -206,7 +205,7 @@ fn coefficients(cx: &mut NodeContext<'_, '_>, rows: i64, features: i64) -> Resul
 }
 
 /// The products of rows and coefficients, with intercepts.
-fn linear(cx: &mut NodeContext<'_, '_>, x: InstructionId, targets: i64) -> Result<InstructionId> {
+pub(crate) fn linear(cx: &mut NodeContext<'_, '_>, x: InstructionId, targets: i64) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
     let weights = coefficients(cx, targets, sizes[1])?;
     let y = dot(cx, x, weights, 0, 1, 1)?;
@@ -329,69 +328,4 @@ fn scaler(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         y = cx.op(op, &[y, values])?;
     }
     Ok(y)
-}
-
-/// Sums of kernels of rows and support vectors, or of products with coefficients if there are none.
-fn svm_regressor(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let x = required(cx, 0)?;
-    let x = rows(cx, x)?;
-    let sizes = cx.sizes(x);
-    let vectors = cx.attributes().floats_or("support_vectors", Vec::new())?;
-    let count = cx.attributes().int_or("n_supports", 0)?;
-    let mut sums = if count == 0 {
-        linear(cx, x, 1)?
-    } else {
-        cx.check(Some(vectors.len() as i64) == count.checked_mul(sizes[1]), || {
-            format!("{} numbers of support vectors do not fit {count} rows of {}", vectors.len(), sizes[1])
-        })?;
-        let vectors = cx.literal(Literal::from_elements(&[count, sizes[1]], &vectors));
-        let kernels = kernel(cx, x, vectors)?;
-        let weights = coefficients(cx, 1, count)?;
-        dot(cx, kernels, weights, 0, 1, 1)?
-    };
-    let rho = cx.attributes().floats_or("rho", vec![0.0])?;
-    sums = cx.add_scalar(sums, f64::from(rho.first().copied().unwrap_or(0.0)))?;
-    if flag(cx, "one_class", false)? {
-        let is_above = cx.compare_scalar(ComparisonDirection::Gt, sums, 0.0)?;
-        let (one, minus) = (cx.splat_like(sums, 1.0)?, cx.splat_like(sums, -1.0)?);
-        return cx.select(is_above, one, minus);
-    }
-    let transform = cx.text_or("post_transform", "NONE")?;
-    post_transform(cx, sums, transform)
-}
-
-/// The kernel of each row with each vector.
-fn kernel(cx: &mut NodeContext<'_, '_>, x: InstructionId, vectors: InstructionId) -> Result<InstructionId> {
-    let parameters = cx.attributes().floats_or("kernel_params", vec![0.0; 3])?;
-    cx.check(parameters.len() == 3, || format!("kernel_params: expected three, got {}", parameters.len()))?;
-    let [gamma, offset, degree] = [0, 1, 2].map(|k| f64::from(parameters[k]));
-    let products = dot(cx, x, vectors, 0, 1, 1)?;
-    let affine = |cx: &mut NodeContext<'_, '_>| {
-        let scaled = cx.mul_scalar(products, gamma)?;
-        cx.add_scalar(scaled, offset)
-    };
-    match cx.text_or("kernel_type", "LINEAR")? {
-        "LINEAR" => Ok(products),
-        "POLY" => {
-            let base = affine(cx)?;
-            let degree = cx.splat_like(base, degree)?;
-            cx.op(Op::Power {}, &[base, degree])
-        }
-        "SIGMOID" => {
-            let sum = affine(cx)?;
-            cx.op(Op::Tanh {}, &[sum])
-        }
-        "RBF" => {
-            let sizes = cx.sizes(products);
-            let features = cx.sizes(x)[1];
-            let wide = [sizes[0], sizes[1], features];
-            let (a, b) = (cx.broadcast(x, &wide, &[0, 2])?, cx.broadcast(vectors, &wide, &[1, 2])?);
-            let difference = cx.sub(a, b)?;
-            let square = cx.mul(difference, difference)?;
-            let distance = cx.reduce(square, Reducer::Add, &[2])?;
-            let scaled = cx.mul_scalar(distance, -gamma)?;
-            cx.op(Op::Exp {}, &[scaled])
-        }
-        other => Err(cx.invalid(format!("kernel_type: '{other}' does not exist"))),
-    }
 }

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
-use crate::ops::onnx::operands::{flag, place, required};
+use crate::ops::onnx::operands::{flag, float, place, required};
 use crate::ops::onnx::windows::{Rounding, Windows};
 use bounded::{Indices, Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension, Window, WindowDimension};
@@ -17,6 +17,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("OnnxGlobalMaxPool", |cx| global(cx, Global::Max)),
     rule("OnnxLpPool", lp_pool),
     rule_many("OnnxMaxPool", max_pool),
+    rule("OnnxMaxRoiPool", max_roi_pool),
     rule("OnnxMaxUnpool", max_unpool),
 ];
 
@@ -257,4 +258,99 @@ fn max_unpool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         result.iter().zip(&inferred).map(|(&wanted, &own)| (0, wanted - own, 0)).collect();
     let zero = cx.scalar(element_type, 0.0);
     cx.pad(y, zero, &padding)
+}
+
+/// The largest elements of the cells of regions: (regions, features, pooled height, pooled width).
+/// Inputs: an image (batch, features, height, width), and regions (number, 5), each the number of
+/// an image and two corners `x, y`. A cell without elements has the result 0.
+fn max_roi_pool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, rois) = (required(cx, 0)?, required(cx, 1)?);
+    let (sizes, roi_sizes) = (cx.sizes(x), cx.sizes(rois));
+    cx.check(sizes.len() == 4 && roi_sizes.len() == 2 && roi_sizes[1] == 5 && !sizes.contains(&0), || {
+        format!("regions {} do not fit {}", list(&roi_sizes), list(&sizes))
+    })?;
+    let pooled = cx.attributes().ints("pooled_shape")?;
+    let fits = pooled.len() == 2 && pooled.iter().all(|size| (1..1 << 16).contains(size));
+    cx.check(fits, || format!("pooled_shape: expected a height and a width, got {}", list(&pooled)))?;
+    let scale = float(cx, "spatial_scale", 1.0)?;
+    let element_type = cx.element_type(x);
+    let wide_type = accumulation_type(element_type);
+    let rois = cx.convert(rois, wide_type)?;
+    let count = roi_sizes[0];
+    let column = |cx: &mut NodeContext<'_, '_>, k: i64| {
+        let column = cx.slice_in(rois, 1, k, k + 1)?;
+        cx.reshape(column, &[count])
+    };
+    // The elements of each cell of a row or a column of cells: (regions, cells, elements).
+    let mut cells = Vec::new();
+    for (d, [from, to]) in [[2, 4], [1, 3]].into_iter().enumerate() {
+        let corner = |cx: &mut NodeContext<'_, '_>, k: i64| {
+            let corner = column(cx, k)?;
+            let corner = cx.mul_scalar(corner, scale)?;
+            cx.op(Op::RoundNearestAfz {}, &[corner])
+        };
+        let (start, end) = (corner(cx, from)?, corner(cx, to)?);
+        let extent = cx.sub(end, start)?;
+        let extent = cx.add_scalar(extent, 1.0)?;
+        let one = cx.splat_like(extent, 1.0)?;
+        let extent = cx.op(Op::Maximum {}, &[extent, one])?;
+        let divisor = cx.splat_like(extent, pooled[d] as f64)?;
+        let bin = cx.div(extent, divisor)?;
+        let grid = [count, pooled[d]];
+        let (bin, start) = (cx.broadcast(bin, &grid, &[0])?, cx.broadcast(start, &grid, &[0])?);
+        let cell = cx.iota(wide_type, &grid, 1)?;
+        let next = cx.add_scalar(cell, 1.0)?;
+        let (low, high) = (cx.mul(cell, bin)?, cx.mul(next, bin)?);
+        let (low, high) = (cx.op(Op::Floor {}, &[low])?, cx.op(Op::Ceil {}, &[high])?);
+        let (low, high) = (cx.add(low, start)?, cx.add(high, start)?);
+        let wide = [count, pooled[d], sizes[d + 2]];
+        let (low, high) = (cx.broadcast(low, &wide, &[0, 1])?, cx.broadcast(high, &wide, &[0, 1])?);
+        let place = cx.iota(wide_type, &wide, 2)?;
+        let after = cx.compare(ComparisonDirection::Ge, place, low)?;
+        let before = cx.compare(ComparisonDirection::Lt, place, high)?;
+        cells.push(cx.op(Op::And {}, &[after, before])?);
+    }
+    let images = column(cx, 0)?;
+    let images = cx.convert(images, PrimitiveType::S32)?;
+    let result = [count, sizes[1], pooled[0], pooled[1]];
+    let zeros = cx.splat(element_type, &result, 0.0)?;
+    cx.s32(count)?;
+    let state = [zeros, x, images, cells[0], cells[1]];
+    let results = cx.counted_loop(count as i32, &state, |cx, region, state| {
+        let image = cx.dynamic_row(state[2], region)?;
+        let mut y = cx.dynamic_row(state[1], image)?;
+        // Rows first, then columns: (features, pooled height, width), then the result.
+        for d in 0..2 {
+            let own = cx.dynamic_row(state[3 + d], region)?;
+            let (from, mask) = (cx.sizes(y), cx.sizes(own));
+            let wide = if d == 0 {
+                [from[0], mask[0], mask[1], from[2]]
+            } else {
+                [from[0], from[1], mask[0], mask[1]]
+            };
+            let spread = cx.broadcast(y, &wide, if d == 0 { &[0, 2, 3] } else { &[0, 1, 3] })?;
+            let own = cx.broadcast(own, &wide, if d == 0 { &[1, 2] } else { &[2, 3] })?;
+            let lowest = cx.literal(bounded::lowest(element_type));
+            let lowest = cx.broadcast(lowest, &wide, &[])?;
+            let kept = cx.select(own, spread, lowest)?;
+            y = cx.reduce(kept, Reducer::LargestNumber, &[if d == 0 { 2 } else { 3 }])?;
+        }
+        let mut some: Option<InstructionId> = None;
+        for d in 0..2 {
+            let own = cx.dynamic_row(state[3 + d], region)?;
+            let any = cx.reduce(own, Reducer::Or, &[1])?;
+            let sizes = cx.sizes(y);
+            let any = cx.broadcast(any, &sizes, &[d + 1])?;
+            some = Some(match some {
+                Some(some) => cx.op(Op::And {}, &[some, any])?,
+                None => any,
+            });
+        }
+        let some = some.ok_or_else(|| cx.invalid("no cells"))?;
+        let zero = cx.splat_like(y, 0.0)?;
+        let y = cx.select(some, y, zero)?;
+        let all = cx.with_dynamic_row(state[0], y, region)?;
+        Ok([vec![all], state[1..].to_vec()].concat())
+    })?;
+    Ok(results[0])
 }
