@@ -5,7 +5,7 @@ use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
 use crate::opcode::{Op, Opcode, Traits};
 use shape::{ProgramShape, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Index;
 use std::sync::OnceLock;
 use support::{IdSet, IdVec};
@@ -22,7 +22,8 @@ pub struct Computation {
     opcodes: IdVec<InstructionId, Option<Opcode>>,
     parameters: Vec<InstructionId>,
     root: Option<InstructionId>,
-    names: BTreeMap<String, InstructionId>,
+    /// Never iterated, since its order is not determined.
+    names: HashMap<String, InstructionId>,
     next_suffix: BTreeMap<String, u32>,
     order: Order,
 }
@@ -48,7 +49,7 @@ impl Computation {
             opcodes: IdVec::new(),
             parameters: Vec::new(),
             root: None,
-            names: BTreeMap::new(),
+            names: HashMap::new(),
             next_suffix: BTreeMap::new(),
             order: Order::default(),
         }

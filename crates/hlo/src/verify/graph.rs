@@ -4,7 +4,7 @@ use super::Errors;
 use crate::computation::Computation;
 use crate::ids::InstructionId;
 use crate::opcode::{Op, Opcode};
-use support::IdVec;
+use support::{Id as _, IdVec};
 
 /// Checks the graph; returns true if its instructions can be checked individually.
 pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
@@ -17,25 +17,12 @@ pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
         Some(_) => {}
     }
     verify_parameters(computation, errors);
-    // Pairs of operand and user, each once.
-    let mut uses: Vec<(InstructionId, InstructionId)> = Vec::new();
-    let mut listed: Vec<(InstructionId, InstructionId)> = Vec::new();
+    let uses = Uses::of(computation, errors);
     for (id, instruction) in computation.instructions() {
-        for &operand in instruction.operands() {
-            uses.push((operand, id));
-            if computation.get(operand).is_none() {
-                errors.instruction(computation, id, format_args!("operand {operand} was removed"));
-            }
-        }
-        listed.extend(instruction.users().iter().map(|&user| (id, user)));
-    }
-    for pairs in [&mut uses, &mut listed] {
-        pairs.sort_unstable();
-        pairs.dedup();
-    }
-    let (mut uses, mut listed) = (&uses[..], &listed[..]);
-    for (id, _) in computation.opcodes() {
-        if users_of(id, &mut uses) != users_of(id, &mut listed) {
+        let mut listed = instruction.users().to_vec();
+        listed.sort_unstable();
+        listed.dedup();
+        if uses.of_operand(id) != listed {
             errors.instruction(computation, id, "has a list of users that differs from its actual users");
         }
     }
@@ -45,17 +32,51 @@ pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
     errors.list.len() == before
 }
 
-/// Takes the users of an instruction from the front of a sorted list of operands and users, after
-/// those of instructions with smaller ids.
-fn users_of<'u>(
-    id: InstructionId,
-    pairs: &mut &'u [(InstructionId, InstructionId)],
-) -> &'u [(InstructionId, InstructionId)] {
-    let before = pairs.iter().take_while(|(operand, _)| *operand < id).count();
-    let (users, rest) =
-        pairs[before..].split_at(pairs[before..].iter().take_while(|(operand, _)| *operand == id).count());
-    *pairs = rest;
-    users
+/// The users of each instruction, each once and in the order of their ids: one list for all.
+struct Uses {
+    users: Vec<InstructionId>,
+    /// Begin and end of an instruction's users in the list.
+    ranges: IdVec<InstructionId, (usize, usize)>,
+}
+
+impl Uses {
+    /// Finds all uses. Reports operands that were removed.
+    fn of(computation: &Computation, errors: &mut Errors) -> Self {
+        let mut ranges: IdVec<InstructionId, (usize, usize)> = IdVec::filled((0, 0), computation.id_count());
+        for (id, instruction) in computation.instructions() {
+            for &operand in instruction.operands() {
+                if computation.get(operand).is_some() {
+                    ranges[operand].1 += 1;
+                } else {
+                    errors.instruction(computation, id, format_args!("operand {operand} was removed"));
+                }
+            }
+        }
+        let mut total = 0;
+        for (start, end) in ranges.values_mut() {
+            (total, *start, *end) = (total + *end, total, total);
+        }
+        let mut users = vec![InstructionId::from_index(0); total];
+        for (id, instruction) in computation.instructions() {
+            for &operand in instruction.operands() {
+                if computation.get(operand).is_none() {
+                    continue;
+                }
+                let (start, end) = &mut ranges[operand];
+                // An operand that an instruction uses twice has it as a user once.
+                if users[*start..*end].last() != Some(&id) {
+                    users[*end] = id;
+                    *end += 1;
+                }
+            }
+        }
+        Self { users, ranges }
+    }
+
+    fn of_operand(&self, id: InstructionId) -> &[InstructionId] {
+        let (start, end) = self.ranges[id];
+        &self.users[start..end]
+    }
 }
 
 fn verify_parameters(computation: &Computation, errors: &mut Errors) {
@@ -83,13 +104,9 @@ fn verify_acyclic(computation: &Computation, errors: &mut Errors) {
     let mut waiting: IdVec<InstructionId, usize> = IdVec::filled(0, computation.id_count());
     let mut ready = Vec::new();
     for (id, instruction) in computation.instructions() {
-        let mut operands = instruction.operands().to_vec();
-        operands.sort_unstable();
-        operands.dedup();
-        if operands.is_empty() {
+        waiting[id] = distinct_count(instruction.operands());
+        if waiting[id] == 0 {
             ready.push(id);
-        } else {
-            waiting[id] = operands.len();
         }
     }
     while let Some(id) = ready.pop() {
@@ -103,4 +120,15 @@ fn verify_acyclic(computation: &Computation, errors: &mut Errors) {
     for (id, _) in waiting.iter().filter(|&(_, &count)| count > 0) {
         errors.instruction(computation, id, "depends on itself");
     }
+}
+
+/// Number of different ids.
+fn distinct_count(ids: &[InstructionId]) -> usize {
+    if ids.len() <= 4 {
+        return (0..ids.len()).filter(|&k| !ids[..k].contains(&ids[k])).count();
+    }
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.len()
 }
