@@ -21,9 +21,9 @@ use weights::Weights;
 /// Key of the signature of a model.
 const SIGNATURE: &str = "serving_default";
 
-/// True if a file is JSON, and not a model of another format.
+/// True if a file is JSON, and not a model of another format: an object, or a list of weights.
 pub fn is_json(bytes: &[u8]) -> bool {
-    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+    matches!(bytes.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
 }
 
 /// Reads a model. `bytes` are the contents of the file `path`, next to which the weights are.
@@ -34,6 +34,13 @@ pub fn read(path: &Path, bytes: &Bytes) -> Result<MetaGraphDef> {
     let model: Value = serde_json::from_slice(bytes)
         .map_err(|e| Error::invalid(format!("cannot parse the JSON: {e}")))
         .coded(Code::ParseFile)?;
+    if model.as_array().is_some_and(|groups| groups.iter().any(|group| group.get("weights").is_some())) {
+        return Err(Error::unsupported(
+            "the file lists weights of TensorFlow.js, but no graph: the network is in the program that reads \
+             them. Save it as a graph model (`model.json`)",
+        )
+        .coded(Code::ParseFile));
+    }
     let topology = model.get("modelTopology").filter(|topology| topology.is_object());
     let Some(topology) = topology else {
         let reason = "the JSON is not a model of TensorFlow.js: it has no modelTopology";

@@ -211,6 +211,7 @@ fn damaged_models_are_refused() {
         "modelTopology: node[0].name: expected a string",
     );
     refused(&json!({"node": []}), "it has no modelTopology");
+    refused(&json!([{"weights": [], "paths": []}]), "lists weights of TensorFlow.js, but no graph");
     refused(&json!({"format": "layers-model", "modelTopology": {}}), "--input_format=tfjs_layers_model");
     refused(&json!({"modelTopology": {}, "modelInitializer": {"node": [{}]}}), "fills tables");
     let error = tfjs::read(Path::new("m.json"), &Bytes::from("{\"modelTopology\": {")).expect_err("refused");
