@@ -1,4 +1,4 @@
-"""Results of TensorFlow.js for graph models, on random inputs.
+"""Results of TensorFlow.js for its models, on random inputs.
 
 Inputs have seed 0: normal numbers for floats, 0 to 255 for integers.
 """
@@ -70,9 +70,9 @@ def run(modules, path, feeds, inputs, fetches, fixed, folder):
     return results
 
 
-def reference(tool, modules, path, flags):
-    """Random inputs, and results of TensorFlow.js, by name."""
-    feeds, fetches = interface(tool, path, flags)
+def reference(tool, modules, path, flags, compiled=None):
+    """Random inputs, and results of TensorFlow.js, by name. `compiled` is what tfcompile reads, if not `path`."""
+    feeds, fetches = interface(tool, compiled or path, flags)
     generator = np.random.default_rng(0)
     inputs = {feed["name"]: random_input(generator, feed["shape"]) for feed in feeds}
     with tempfile.TemporaryDirectory() as folder:

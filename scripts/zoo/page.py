@@ -37,6 +37,9 @@ artifacts of `jax.export` in XLA (X). Programs take turns, in an order that rota
 the median round; `make test-zoo BENCH=1` measures. No speed means no other program, or no
 measurement yet.
 
+Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs/default-model`) to
+SavedModels; TensorFlow.js judges with the original.
+
 The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 
 """

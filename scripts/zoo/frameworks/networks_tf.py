@@ -139,6 +139,37 @@ def ssd_detector():
     return function, {"image": x}, [taps, *heads]
 
 
+def two_stage_detector():
+    """Proposals, of which suppression leaves a number that depends on the image; each is cropped and classified."""
+    base = tf.keras.applications.MobileNetV2((128, 128, 3), 0.35, include_top=False, weights=None)
+    body = tf.keras.Model(base.input, base.get_layer("block_13_expand_relu").output)
+    proposal = [layers.Conv2D(64, 3, padding="same", activation="relu"), layers.Conv2D(5, 1)]
+    second = tf.keras.Sequential([layers.Input((8, 8, 96 * 2)), layers.Conv2D(32, 3, strides=2, padding="same"),
+                                  layers.BatchNormalization(), layers.ReLU(), layers.DepthwiseConv2D(3, padding="same"),
+                                  layers.AveragePooling2D(2), layers.MaxPooling2D(2, 1)])
+    heads = [layers.Dense(6), layers.Dense(4)]
+    size = 8
+    centers = ((np.stack(np.meshgrid(*[np.arange(size)] * 2, indexing="ij"), -1) + 0.5) / size).reshape(-1, 2).astype(np.float32)
+
+    def function(image):
+        features = body(image / 127.5 - 1, training=False)
+        found = features
+        for layer in proposal:
+            found = layer(found)
+        found = tf.reshape(found, [-1, 5])
+        extents = tf.exp(found[:, 2:4] * 0.5) * 0.2
+        boxes = tf.concat([centers + found[:, :2] * 0.1 - extents, centers + found[:, :2] * 0.1 + extents], -1)
+        chosen = tf.image.non_max_suppression(boxes, found[:, 4], 24, 0.4, tf.reduce_mean(found[:, 4]))
+        boxes = tf.gather(boxes, chosen)
+        crops = tf.image.crop_and_resize(features, boxes, tf.zeros_like(chosen), [8, 8])
+        flat = tf.reshape(second(crops, training=False), [-1, 32])
+        return boxes, tf.nn.softmax(heads[0](flat)), boxes + heads[1](flat) * 0.1, tf.shape(chosen)
+
+    x = generator.uniform(0, 255, (1, 128, 128, 3)).astype(np.float32)
+    settle(body, x / 127.5 - 1)
+    return function, {"image": x}, [body, *proposal, second, *heads]
+
+
 def crnn():
     """Text recognition: convolutions, two bidirectional layers, and a greedy CTC decoder."""
     body = tf.keras.Sequential([layers.Conv2D(16, 3, padding="same", activation="relu"), layers.MaxPool2D(2),
@@ -227,7 +258,7 @@ NETWORKS = {
     "RnnTransducer": rnn_transducer, "DcganGenerator": dcgan_generator, "DcganDiscriminator": dcgan_discriminator,
     "CycleGanGenerator": cyclegan_generator, "ActorCritic": actor_critic, "GaussianPolicy": gaussian_policy,
     "SsdDetector": ssd_detector, "Crnn": crnn, "WaveNet": wavenet, "NeuralCf": neural_cf, "TwoTowers": two_towers,
-    "PointNet": point_net,
+    "PointNet": point_net, "TwoStageDetector": two_stage_detector,
 }
 
 
