@@ -1,7 +1,10 @@
 //! Arguments of a program that its caller does not feed: those with values from a file become
 //! constants, and those whose memory a result uses become variables.
 
-use hlo::{ComputationBuilder, Identifier, Interface, Op, Origin, Output, Program, Role};
+use hlo::{
+    Argument, ComputationBuilder, Identifier, Interface, NamedDimension, Op, Origin, Output, Program, Role,
+    SizeParameter,
+};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
@@ -24,7 +27,8 @@ pub(crate) fn with_variables(program: Program, pairs: &[(usize, usize)]) -> Resu
             feeds.push((number, argument));
         }
     }
-    let (numbers, arguments): (Vec<usize>, Vec<_>) = feeds.into_iter().chain(variables).unzip();
+    let (numbers, mut arguments): (Vec<usize>, Vec<_>) = feeds.into_iter().chain(variables).unzip();
+    renumber_sizes(&mut arguments, &numbers);
     let mut order = Vec::new();
     let mut results = Vec::new();
     for (number, result) in program.interface.results().iter().enumerate() {
@@ -85,7 +89,8 @@ pub(crate) fn with_constants(program: Program, arrays: &BTreeMap<String, Literal
     }
     let kept: Vec<usize> =
         (0..program.interface.arguments().len()).filter(|k| !constants.contains_key(k)).collect();
-    let arguments: Vec<_> = kept.iter().map(|&k| program.interface.arguments()[k].clone()).collect();
+    let mut arguments: Vec<_> = kept.iter().map(|&k| program.interface.arguments()[k].clone()).collect();
+    renumber_sizes(&mut arguments, &kept);
     let mut results = program.interface.results().to_vec();
     for result in &mut results {
         result.alias = result.alias.and_then(|k| kept.iter().position(|&kept| kept == k));
@@ -93,6 +98,21 @@ pub(crate) fn with_constants(program: Program, arrays: &BTreeMap<String, Literal
     let order: Vec<usize> = (0..results.len()).collect();
     let parameters = kept.into_iter().map(Some).collect();
     wrapped(program, Interface::new(arguments, results), parameters, &constants, &order)
+}
+
+/// Gives the sizes of named dimensions their new numbers: argument `k` had the number `numbers[k]`.
+/// A size that is no longer an argument has become a constant.
+fn renumber_sizes(arguments: &mut [Argument], numbers: &[usize]) {
+    for argument in arguments {
+        argument.named_dimensions = argument
+            .named_dimensions
+            .iter()
+            .filter_map(|named| {
+                let size = numbers.iter().position(|&number| number == named.size)?;
+                Some(NamedDimension { size, ..*named })
+            })
+            .collect();
+    }
 }
 
 /// Returns a program that calls another one: its parameters are those with these numbers, further
@@ -107,8 +127,14 @@ fn wrapped(
     let mut module = program.module;
     let signature = module.entry_computation().program_shape();
     let mut builder = ComputationBuilder::new("bound");
+    let numbers: Vec<usize> = parameters.into_iter().flatten().collect();
+    let new_number = |old: usize| numbers.iter().position(|&number| number == old);
+    let sizes = module.size_parameters().iter();
+    let sizes =
+        sizes.filter_map(|size| Some(SizeParameter { parameter: new_number(size.parameter)?, ..*size }));
+    let sizes = sizes.collect();
     let mut operands = BTreeMap::new();
-    for number in parameters.into_iter().flatten() {
+    for number in numbers {
         let shape = signature.parameters[number].clone();
         operands.insert(number, builder.parameter(&signature.parameter_names[number], shape));
     }
@@ -125,6 +151,7 @@ fn wrapped(
     let entry = module.add_computation(builder.finish(root));
     module.set_entry(entry);
     module.set_input_output_alias(interface.input_output_alias());
+    module.set_size_parameters(sizes);
     Ok(Program::new(module, interface))
 }
 

@@ -3,7 +3,8 @@
 
 use crate::{PassRun, bindings, normalization_pipeline};
 use hlo::{
-    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata, Program,
+    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata,
+    Program, SizeParameter,
 };
 use shape::{Literal, Shape};
 use std::collections::BTreeMap;
@@ -96,6 +97,8 @@ impl HloProgram {
     /// removed, because the caller of the program owns both arguments and results.
     pub fn of_module(mut module: Module, passes: &mut PassRun<'_>) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
+        // Normalization removes the bounded shapes that show them.
+        let named = hlo::named_dimensions(&module);
         passes.run(&normalization_pipeline(), &mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
@@ -116,9 +119,15 @@ impl HloProgram {
             let wrapped = flatten(&module, &names, &signature, &mut arguments)?;
             let id = module.add_computation(wrapped);
             module.set_entry(id);
+            let before = |number: usize| &signature.parameters[..number];
+            let flat_number = |number| before(number).iter().map(|shape| shape.leaves().len()).sum();
+            let sizes = module.size_parameters().iter();
+            let sizes = sizes.map(|size| SizeParameter { parameter: flat_number(size.parameter), ..*size });
+            module.set_size_parameters(sizes.collect());
         }
         let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
-        let interface = Interface::with_names(&module, &arguments, &results)?;
+        let mut interface = Interface::with_names(&module, &arguments, &results)?;
+        interface.add_named_dimensions(named);
         Ok(Self { program: Program::new(module, interface), checks: Vec::new() })
     }
 

@@ -2,6 +2,7 @@
 //! and unsupported programs.
 
 use compiler::{Executable, HloProgram, NoObserver, PassRun, compile_module, host, in_process_options};
+use hlo::{NamedDimension, Program, SizeParameter, SizeRange};
 use shape::Literal;
 use support::Result;
 
@@ -441,6 +442,46 @@ fn instructions_without_support_for_bounds_are_named() {
         }";
     let error = parse(text).unwrap_err();
     assert!(error.message().contains("instruction 'sums' (reduce-window)"), "{error}");
+}
+
+const NAMED: &str = "HloModule m, size_parameters={ (1, 1, 4) }
+        ENTRY main {
+          pair = (f32[3], f32[4,2]) parameter(0)
+          batch = s32[] parameter(1)
+          w = f32[3] get-tuple-element(pair), index=0
+          x = f32[4,2] get-tuple-element(pair), index=1
+          sized = f32[<=4,2] set-dimension-size(x, batch), dimensions={0}
+          y = f32[<=4,2] negate(sized)
+          ROOT r = (f32[<=4,2], f32[3]) tuple(y, w)
+        }";
+
+#[test]
+fn sizes_of_named_dimensions_are_found_among_flat_arguments() {
+    let flat = NAMED
+        .replace("pair = (f32[3], f32[4,2]) parameter(0)", "")
+        .replace("get-tuple-element(pair), index=0", "parameter(0)")
+        .replace("get-tuple-element(pair), index=1", "parameter(2)");
+    for (text, x, size) in [(flat.as_str(), 2, 1), (NAMED, 1, 2)] {
+        let Program { module, interface } = parse(text).unwrap().program;
+        let sizes: Vec<_> = interface.sizes().map(|(k, size, range)| (k, size.label(), range)).collect();
+        assert_eq!(sizes, [(size, "batch".to_owned(), SizeRange { low: 1, high: 4 })], "{text}");
+        assert_eq!(module.size_parameters(), [SizeParameter { parameter: size, low: 1, high: 4 }]);
+        assert_eq!(interface.arguments()[x].named_dimensions, [NamedDimension { dimension: 0, size }]);
+        assert!(interface.results()[0].shape.dimensions[0].is_dynamic, "{text}");
+    }
+}
+
+#[test]
+fn sizes_of_named_dimensions_keep_their_arguments_when_others_become_constants() {
+    let text = NAMED
+        .replace("pair = (f32[3], f32[4,2]) parameter(0)", "")
+        .replace("get-tuple-element(pair), index=0", "parameter(0)")
+        .replace("get-tuple-element(pair), index=1", "parameter(2)");
+    let weights = [("w".to_owned(), Literal::from_elements(&[3], &[1f32, 2.0, 3.0]))].into();
+    let Program { module, interface } = parse(&text).unwrap().with_constants(&weights).unwrap().program;
+    assert_eq!(module.size_parameters(), [SizeParameter { parameter: 0, low: 1, high: 4 }]);
+    assert_eq!(interface.sizes().map(|(k, ..)| k).collect::<Vec<_>>(), [0]);
+    assert_eq!(interface.arguments()[1].named_dimensions, [NamedDimension { dimension: 0, size: 0 }]);
 }
 
 #[test]

@@ -5,10 +5,9 @@
 
 mod named;
 
-pub use named::{NamedDimension, SizeRange};
+pub use named::{NamedDimension, SizeRange, named_dimensions};
 
 use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
-use named::named_dimensions;
 use shape::{ArrayShape, ProgramShape, Quantization, Shape};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -381,6 +380,16 @@ impl Interface {
         let range = |(k, argument): (usize, &'_ Argument)| argument.range.map(|range| (k, range));
         let known: Vec<(usize, SizeRange)> = self.arguments.iter().enumerate().filter_map(range).collect();
         known.into_iter().map(|(k, range)| (k, &self.arguments[k], range))
+    }
+
+    /// Adds named dimensions to arguments, each with the number of its argument.
+    pub fn add_named_dimensions(&mut self, named: impl IntoIterator<Item = (usize, NamedDimension)>) {
+        for (argument, named) in named {
+            let known = &mut self.arguments[argument].named_dimensions;
+            if !known.contains(&named) {
+                known.push(named);
+            }
+        }
     }
 
     /// Returns the arguments before the first variable.

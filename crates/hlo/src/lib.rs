@@ -71,7 +71,7 @@ pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};
 pub use interface::{
     Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
-    TrueSize,
+    TrueSize, named_dimensions,
 };
 pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
 pub use narrow_weights::{NarrowWeights, Scales};

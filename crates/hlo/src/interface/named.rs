@@ -1,5 +1,6 @@
 //! Dimensions whose sizes the caller of a program chooses.
 
+use crate::computation::Computation;
 use crate::ids::InstructionId;
 use crate::module::Module;
 use crate::opcode::Op;
@@ -38,12 +39,11 @@ pub struct NamedDimension {
 }
 
 /// Returns the parameters' dimensions whose sizes are size parameters, as the entry of an imported
-/// module sets them.
-pub(super) fn named_dimensions(module: &Module) -> Vec<(usize, NamedDimension)> {
+/// module sets them. Arguments are numbered as the arrays in all parameters. Passes that remove
+/// bounded shapes remove this information.
+pub fn named_dimensions(module: &Module) -> Vec<(usize, NamedDimension)> {
     let entry = module.entry_computation();
-    let parameters = entry.parameters();
-    let number = |id: InstructionId| parameters.iter().position(|&parameter| parameter == id);
-    let is_size = |number: &usize| module.size_parameters().iter().any(|size| size.parameter == *number);
+    let is_size = |number: usize| module.size_parameters().iter().any(|size| size.parameter == number);
     let mut found = Vec::new();
     for (_, instruction) in entry.instructions() {
         let Op::SetDimensionSize { dimension } = *instruction.op() else { continue };
@@ -51,8 +51,10 @@ pub(super) fn named_dimensions(module: &Module) -> Vec<(usize, NamedDimension)> 
         while matches!(entry[array].op(), Op::SetDimensionSize { .. }) {
             array = entry[array].operands()[0];
         }
-        if let (Some(argument), Some(size)) =
-            (number(array), number(instruction.operands()[1]).filter(is_size))
+        let size = instruction.operands()[1];
+        let number = entry.parameters().iter().position(|&parameter| parameter == size);
+        if number.is_some_and(is_size)
+            && let (Some(argument), Some(size)) = (argument(entry, array), argument(entry, size))
         {
             found.push((argument, NamedDimension { dimension, size }));
         }
@@ -60,4 +62,18 @@ pub(super) fn named_dimensions(module: &Module) -> Vec<(usize, NamedDimension)> 
     found.sort_by_key(|(argument, named)| (*argument, named.dimension));
     found.dedup();
     found
+}
+
+/// Returns the number of a parameter's array among the arrays in all parameters.
+fn argument(entry: &Computation, mut array: InstructionId) -> Option<usize> {
+    let mut path = Vec::new();
+    while let Op::GetTupleElement { index } = *entry[array].op() {
+        path.push(index);
+        array = entry[array].operands()[0];
+    }
+    path.reverse();
+    let parameters = entry.parameters();
+    let number = parameters.iter().position(|&parameter| parameter == array)?;
+    let within = entry[array].shape().leaves().iter().position(|(index, _)| *index == path)?;
+    Some(parameters[..number].iter().map(|&id| entry[id].shape().leaves().len()).sum::<usize>() + within)
 }
