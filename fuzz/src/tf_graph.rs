@@ -204,6 +204,7 @@ impl Writer {
             feed: self.feeds.clone(),
             fetch: self.fetches.iter().map(fetch).collect(),
             variable: Vec::new(),
+            ..Config::default()
         };
         let text = format!("{}: {:?}", op.name, self.nodes.last());
         let imported = guarded(|| compiler::import(graph, config, &mut NoObserver));
