@@ -462,7 +462,7 @@ fn sizes_of_named_dimensions_are_found_among_flat_arguments() {
         .replace("get-tuple-element(pair), index=0", "parameter(0)")
         .replace("get-tuple-element(pair), index=1", "parameter(2)");
     for (text, x, size) in [(flat.as_str(), 2, 1), (NAMED, 1, 2)] {
-        let Program { module, interface } = parse(text).unwrap().program;
+        let Program { module, interface, .. } = parse(text).unwrap().program;
         let sizes: Vec<_> = interface.sizes().map(|(k, size, range)| (k, size.label(), range)).collect();
         assert_eq!(sizes, [(size, "batch".to_owned(), SizeRange { low: 1, high: 4 })], "{text}");
         assert_eq!(module.size_parameters(), [SizeParameter { parameter: size, low: 1, high: 4 }]);
@@ -478,7 +478,7 @@ fn sizes_of_named_dimensions_keep_their_arguments_when_others_become_constants()
         .replace("get-tuple-element(pair), index=0", "parameter(0)")
         .replace("get-tuple-element(pair), index=1", "parameter(2)");
     let weights = [("w".to_owned(), Literal::from_elements(&[3], &[1f32, 2.0, 3.0]))].into();
-    let Program { module, interface } = parse(&text).unwrap().with_constants(&weights).unwrap().program;
+    let Program { module, interface, .. } = parse(&text).unwrap().with_constants(&weights).unwrap().program;
     assert_eq!(module.size_parameters(), [SizeParameter { parameter: 0, low: 1, high: 4 }]);
     assert_eq!(interface.sizes().map(|(k, ..)| k).collect::<Vec<_>>(), [0]);
     assert_eq!(interface.arguments()[1].named_dimensions, [NamedDimension { dimension: 0, size: 0 }]);

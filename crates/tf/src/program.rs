@@ -136,3 +136,13 @@ pub struct Program {
     /// ends before `/while_context`.
     pub loop_bounds: BTreeMap<String, i64>,
 }
+
+impl Program {
+    /// Returns the program for the largest size of each named dimension alone.
+    #[must_use]
+    pub fn of_largest_sizes(&self) -> Self {
+        let mut program = Self { dimensions: Vec::new(), ..self.clone() };
+        program.feeds.iter_mut().for_each(|feed| feed.dimensions.clear());
+        program
+    }
+}

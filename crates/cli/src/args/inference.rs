@@ -19,9 +19,9 @@ pub(crate) struct InferArgs {
     #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
     pub(crate) shape: Vec<String>,
     /// Size that the graph leaves open, a number or a range: batch=16 or batch=1..64 for the
-    /// leading dimension of every feed, x.1=100 for dimension 1 of feed x, or the name of a symbolic
-    /// dimension of the model. Dimensions with one name have one size: --dim tokens=1..512 --dim
-    /// x.1=tokens --dim y.1=tokens. Can be repeated [default: batch=1..64]
+    /// leading dimension of every feed, x.1=100 for dimension 1 of feed x, or the name of a
+    /// symbolic dimension of the model. Dimensions with one name have one size: --dim
+    /// tokens=1..512 --dim x.1=tokens --dim y.1=tokens. Can be repeated [default: batch=1..64]
     #[arg(long, value_name = "NAME=N|LOW..HIGH|NAME", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
     /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that
@@ -66,6 +66,17 @@ impl InferArgs {
             }
         }
         Ok(options)
+    }
+
+    /// Returns the options of an inference that leaves no size open. `program` has fixed sizes.
+    pub(crate) fn fixed_options(&self, program: &str) -> Result<InferOptions> {
+        let options = InferOptions { batch_range: None, ..self.options()? };
+        match options.dims.iter().find(|(_, size)| matches!(size, DimSize::Range(..))) {
+            Some((name, _)) => Err(Error::invalid(format!(
+                "--dim {name}: {program} has fixed sizes: state one with --dim {name}=N"
+            ))),
+            None => Ok(options),
+        }
     }
 }
 

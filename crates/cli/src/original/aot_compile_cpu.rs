@@ -18,7 +18,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use target::Target;
-use tf::InferOptions;
 use tf::model::Model;
 use tf::proto::Config;
 
@@ -131,9 +130,7 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
         ..ChoiceArgs::default()
     };
     let inference = InferArgs { shape: flags.shape.clone(), dim: flags.dim.clone(), ..InferArgs::default() };
-    // The original has fixed shapes.
-    let infer = InferOptions { batch_range: None, ..inference.options()? };
-    let options = choice.options(None, infer)?;
+    let options = choice.options(None, inference.fixed_options("aot_compile_cpu")?)?;
     compiler::guarded(|| {
         let model = compiler::load(directory, &options)?;
         let inferred = model.infer()?;

@@ -173,7 +173,7 @@ fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
         })
     })?;
     let stated = file.as_ref().map(|(_, config)| config.clone());
-    let options = flags.choice.options(stated, flags.inference.options()?)?;
+    let options = flags.choice.options(stated, flags.inference.fixed_options("the original command")?)?;
     let model = compiler::guarded(|| compiler::load(path, &options))?;
     let (config, bytes) = match file {
         Some((bytes, config)) => (config, Some(bytes)),

@@ -69,9 +69,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
         dim: shapes.dim.clone(),
         ..Default::default()
     }
-    .options()?;
-    // The original has fixed shapes.
-    let infer = InferOptions { batch_range: None, ..infer };
+    .fixed_options("xla-extract")?;
     let module = compiler::guarded(|| extract(graph, arguments, infer, xla))?;
     let extension = arguments.out_graph.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let bytes = match extension {

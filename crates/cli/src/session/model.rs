@@ -197,7 +197,8 @@ impl Read {
                 Some(path) => Some(tf::source::read_config(path)?),
                 None => None,
             };
-            let mut load = flags.choice.options(config.clone(), flags.inference.options()?)?;
+            let mut load =
+                flags.choice.options(config.clone(), flags.inference.fixed_options("a session")?)?;
             load.variables_to_feed = VariablesToFeed::All;
             let model = compiler::load(&flags.model, &load)?;
             match config {

@@ -23,22 +23,15 @@ pub(crate) const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxConv OnnxExpand OnnxFlatten OnnxGather OnnxLogSoftmax OnnxMatMul OnnxReduceMax OnnxReduceMean OnnxReduceMin \
-    OnnxReduceProd OnnxReduceSum OnnxReshape OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
+    OnnxConv OnnxExpand OnnxFlatten OnnxGather OnnxLogSoftmax OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
+    OnnxReshape OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
     XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
-/// Ops whose rules are correct if only the first dimension of an array has a bounded size: its
-/// rows, such as the images of a batch, do not influence each other.
-pub(crate) const BATCHED: &str = "\
-    AvgPool Conv2D CropAndResize DepthwiseConv2dNative FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 MaxPool \
-    OnnxAveragePool OnnxBatchNormalization OnnxGemm OnnxGlobalAveragePool OnnxGlobalMaxPool \
-    OnnxInstanceNormalization OnnxLayerNormalization OnnxMaxPool OnnxMsFusedConv OnnxMsFusedGemm OnnxRoiAlign";
-
-/// True if an op accepts an array whose first, or any other, dimension has a bounded size. Ops that
-/// pass values through, such as `Identity`, need not be listed.
-pub(crate) fn takes_bounded(op: &str, only_first: bool) -> bool {
-    let among = |list: &str| list.split(' ').any(|other| other == op);
-    keeps_input_sizes(op) || among(OTHERS) || only_first && among(BATCHED)
+/// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
+/// need not be listed.
+pub(crate) fn takes_bounded(op: &str) -> bool {
+    keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
 }
 
 /// True if an op's result has the broadcast sizes of its inputs.

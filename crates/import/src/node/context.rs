@@ -159,7 +159,7 @@ impl<'p> NodeContext<'_, 'p> {
     /// Returns the array at an input. A reference to a variable is read now.
     pub(crate) fn input(&mut self, k: usize) -> Result<InstructionId> {
         match self.value(k)? {
-            Value::Array(id) if self.is_bounded(id) && !takes_bounded(&self.node.op, self.only_rows_are_bounded(id)) => {
+            Value::Array(id) if self.is_bounded(id) && !takes_bounded(&self.node.op) => {
                 Err(Error::unsupported(format!(
                     "input {k} has a dimension of data-dependent size, which {} does not support yet; \
                      give the input a fixed size first, for example with XlaRemoveDynamicDimensionSize",
@@ -180,11 +180,6 @@ impl<'p> NodeContext<'_, 'p> {
                 "input {k}: expected an array, got a string or another value without an array; only Assert accepts one"
             ))),
         }
-    }
-
-    /// True if no dimension but the first one has a bounded size.
-    fn only_rows_are_bounded(&self, id: InstructionId) -> bool {
-        !self.array(id).dimensions.iter().skip(1).any(|dimension| dimension.is_dynamic)
     }
 
     /// Returns all inputs from a position on.

@@ -67,7 +67,7 @@ pub fn supported_ops() -> Vec<SupportedOp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::accepted::{BATCHED, ELEMENTWISE, OTHERS};
+    use crate::node::accepted::{ELEMENTWISE, OTHERS};
 
     #[test]
     fn every_op_has_one_rule() {
@@ -80,8 +80,7 @@ mod tests {
 
     #[test]
     fn ops_that_accept_bounded_arrays_have_rules_and_are_listed_once() {
-        let mut listed: Vec<&str> =
-            [ELEMENTWISE, OTHERS, BATCHED].iter().flat_map(|list| list.split(' ')).collect();
+        let mut listed: Vec<&str> = [ELEMENTWISE, OTHERS].iter().flat_map(|list| list.split(' ')).collect();
         for op in &listed {
             assert!(RULES.find(op).is_some(), "{op}");
         }

@@ -224,8 +224,18 @@ impl<'p> Functions<'p> for Walk<'p> {
 
 /// Applies the node's rule, or calls the function that its op names.
 fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
     cx.settle_equal_sizes()?;
+    let samples = cx.take_samples()?;
+    let mut outputs = apply(rule, cx)?;
+    if let Some(samples) = samples {
+        cx.with_samples(&samples, &mut outputs)?;
+    }
+    Ok(outputs)
+}
+
+/// Applies the rule to the inputs, or calls the function that the op names.
+fn apply(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
     match rule {
         Some(Rule { translation: Translation::One(translate), .. }) => {
             let result = translate(cx)?;

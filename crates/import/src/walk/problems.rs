@@ -6,7 +6,7 @@ use crate::values::lessons::Lessons;
 use crate::values::state::State;
 use crate::walk::entry::{Entry, add_variables_and_feeds};
 use crate::walk::graph_walk::Walk;
-use crate::walk::rounds::import_in_rounds;
+use crate::walk::rounds::{import_in_rounds, with_flags};
 use crate::walk::unsupported;
 use support::{Code, Error};
 use tf::{Problem, Program};
@@ -31,6 +31,10 @@ pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Prob
     };
     problems.extend(state.take_collected().problems);
     problems.extend(whole.map(Problem::of_graph));
+    let fixed = program.of_largest_sizes();
+    if !problems.is_empty() && !program.dimensions.is_empty() && import_in_rounds(rules, &fixed).0.is_ok() {
+        problems.iter_mut().for_each(|problem| problem.error = with_flags(program, problem.error.clone()));
+    }
     if problems.is_empty() {
         problems.extend(import_in_rounds(rules, program).0.err().map(Problem::of_graph));
     }

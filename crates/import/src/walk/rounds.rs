@@ -17,12 +17,49 @@ use tf::Program;
 /// needed.
 const MAX_ROUNDS: usize = 8;
 
-/// Imports until a round learns nothing new. Also returns the inputs whose values the rules asked
-/// for.
+/// Imports a program. Also returns the inputs whose values the rules asked for. If only the ranges
+/// of sizes prevent the import, the error says so.
 pub(crate) fn import_in_rounds(
     rules: &'static RuleTable,
     program: &Program,
 ) -> (Result<hlo::Program>, BTreeSet<(String, usize)>) {
+    let (result, requested) = rounds(rules, program);
+    (result.map_err(|error| with_fix(rules, program, error)), requested)
+}
+
+/// Adds to an error that the program compiles with fixed sizes, if it does. Otherwise returns the
+/// error of the program with fixed sizes.
+fn with_fix(rules: &'static RuleTable, program: &Program, error: Error) -> Error {
+    if program.dimensions.is_empty() {
+        return error;
+    }
+    match rounds(rules, &program.of_largest_sizes()).0 {
+        Ok(_) => with_flags(program, error),
+        Err(fixed) => fixed,
+    }
+}
+
+/// Adds the flags that fix the sizes of a program.
+pub(crate) fn with_flags(program: &Program, error: Error) -> Error {
+    let flags: Vec<String> = (0..program.dimensions.len()).map(|k| flag(program, k)).collect();
+    let message = format!("{}; with fixed sizes it compiles: {}", error.message(), flags.join(" "));
+    error.with_message(message)
+}
+
+/// Returns the flag that fixes the size of a named dimension. The dimension of one feed is named
+/// after the feed and the dimension's number.
+fn flag(program: &Program, position: usize) -> String {
+    let name = &program.dimensions[position].name;
+    let own = program.feeds.iter().find_map(|feed| {
+        let feed_name = if feed.name.is_empty() { &feed.id.0 } else { &feed.name };
+        let mut dimensions = feed.dimensions.iter().filter(|(_, named)| **named == position);
+        dimensions.find(|(d, _)| *name == format!("{feed_name}_{d}")).map(|(d, _)| format!("{feed_name}.{d}"))
+    });
+    format!("--dim {}=N", own.as_ref().unwrap_or(name))
+}
+
+/// Imports until a round learns nothing new.
+fn rounds(rules: &'static RuleTable, program: &Program) -> (Result<hlo::Program>, BTreeSet<(String, usize)>) {
     let check = unsupported::check(rules, program)
         .and_then(|()| loop_bounds::check_promises(program).coded(Code::LoopBound));
     if let Err(error) = check {

@@ -49,6 +49,8 @@ impl Dims {
         stated: Option<i64>,
         name: &str,
     ) -> Result<Option<Dim>> {
+        // Converters write "?" for sizes without a name.
+        let name = if name.contains(|c: char| c.is_alphanumeric()) { name } else { "" };
         let own = format!("{feed}.{d}");
         self.known.insert(own.clone());
         if !name.is_empty() {
