@@ -153,7 +153,7 @@ fn validate_identifier(text: &str, place: &str) -> Result<()> {
 
 /// Members that every generated class has. A class with such a name would hide them.
 #[rustfmt::skip]
-const MEMBER_NAMES: &[&str] = &[
+pub(crate) const MEMBER_NAMES: &[&str] = &[
     "ArgSize", "EigenPoolUser", "GetArgName", "GetResultName", "GetVariableName", "HasNameIndices",
     "LookupArgIndex", "LookupResultIndex", "LookupVariableIndex", "ProgramShape", "Run", "StaticData",
     "arg_data", "arg_size", "args", "eigen_pool_user", "error_msg", "hlo_profile_printer_data",
@@ -211,6 +211,14 @@ const KEYWORDS: &[&str] = &[
     "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast",
     "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
     "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+];
+
+/// Rust's words that cannot be names and are not C++ keywords.
+#[rustfmt::skip]
+pub(crate) const RUST_KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "crate", "dyn", "final", "fn", "gen", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "self", "super", "trait", "type",
+    "unsafe", "unsized", "use", "where", "yield",
 ];
 
 #[cfg(test)]

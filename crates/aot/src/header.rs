@@ -10,6 +10,7 @@ mod constants;
 mod device;
 mod freestanding;
 mod functions;
+mod sizes;
 mod standalone;
 mod tables;
 mod text;
@@ -18,6 +19,7 @@ mod variables;
 use crate::artifact::{Artifact, Signature};
 use crate::mangle::{self, Group, Named};
 use crate::quantized;
+use crate::sizes::{Size, shape_text, sizes};
 use hlo::{Argument, Interface, Output, Role};
 use shape::{ArrayShape, Quantization};
 use support::{Error, Result};
@@ -57,19 +59,21 @@ pub struct HeaderOptions {
 }
 
 /// C++ names of an artifact's entries without their prefixes. `None` marks entries that are
-/// accessible only by position.
+/// accessible only by position, and feeds that are sizes of named dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CppNames {
     pub(crate) feeds: Vec<Option<String>>,
     pub(crate) fetches: Vec<Option<String>>,
     pub(crate) variables: Vec<Option<String>>,
+    pub(crate) sizes: Vec<Size>,
 }
 
 impl HeaderOptions {
     /// Checks the names of a valid signature and the options. Needs no code. Fails as [`header`]
     /// does.
     pub fn check(&self, signature: Signature<'_>) -> Result<()> {
-        let _ = cpp_names(signature.interface)?;
+        let names = cpp_names(signature.interface)?;
+        sizes::check_class(signature.cpp_class.class_name(), &names.sizes)?;
         if !self.freestanding {
             return Ok(());
         }
@@ -135,6 +139,7 @@ pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
         feeds: mangle::mangle(group("arg", "feed", true), &feeds)?,
         fetches: mangle::mangle(group("result", "fetch", false), &fetches)?,
         variables: mangle::mangle(group("var", "variable", true), &variables)?,
+        sizes: crate::sizes::sizes(interface),
     })
 }
 
@@ -150,11 +155,13 @@ fn named<'a>(
     quantization: Option<Quantization>,
 ) -> Named<'a> {
     let parameters = accessors::parameters(shape);
-    Named { name, chosen, parameters, is_quantized: quantization.is_some() }
+    Named { name, chosen, parameters, is_quantized: quantization.is_some(), is_sized: false }
 }
 
 fn feed_name(feed: &Argument) -> Option<Named<'_>> {
-    Some(named(chosen_name(&feed.name)?, true, &feed.shape, feed.quantization))
+    let name = chosen_name(&feed.name).filter(|_| feed.range.is_none())?;
+    let is_sized = !feed.named_dimensions.is_empty();
+    Some(Named { is_sized, ..named(name, true, &feed.shape, feed.quantization) })
 }
 
 fn fetch_name(fetch: &Output) -> Option<Named<'_>> {
@@ -284,16 +291,20 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     ] {
         out.paragraph(line);
     }
-    signature(out, &artifact.interface);
+    signature(out, &artifact.interface, names);
     device::comment(out, artifact);
     memory_comment(out, artifact);
     names_comment(out, artifact, names);
 }
 
 /// Writes the shapes of arguments and results as a comment, and an empty comment line.
-fn signature(out: &mut Text, interface: &Interface) {
+fn signature(out: &mut Text, interface: &Interface, names: &CppNames) {
     let arguments = interface.arguments().iter().enumerate();
-    let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
+    let argument = |(i, a)| match names.sizes.iter().find(|size| size.argument == i) {
+        Some(size) => format!("{}: {}", size.name, size.range),
+        None => format!("arg{i}: {}", shape_text(interface, a)),
+    };
+    let arguments: Vec<String> = arguments.map(argument).collect();
     let results: Vec<String> = interface.results().iter().map(|r| r.shape.to_string()).collect();
     out.signature(&arguments, &results);
     out.comment("");
@@ -342,7 +353,9 @@ pub(crate) fn mangled_names(artifact: &Artifact, names: &CppNames) -> Vec<(Strin
         }
     };
     let feeds = feeds.filter_map(with_prefix("arg"));
+    let sizes = names.sizes.iter().filter(|size| size.name != size.graph_name);
     feeds
+        .chain(sizes.map(|size| (size.name.clone(), size.graph_name.clone())))
         .chain(fetches.filter_map(with_prefix("result")))
         .chain(variables.filter_map(with_prefix("var")))
         .collect()
@@ -360,10 +373,11 @@ fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &C
     out.line(" public:");
     out.indented(|out| {
         counts(out, artifact, "kArgs[index].size");
-        tables::static_data(out, artifact, options);
+        tables::static_data(out, artifact, options, names);
         variables::method(out, artifact);
         constructors(out, artifact);
         constants::class_methods(out, artifact);
+        sizes::methods(out, artifact, names);
         accessors::arguments(out, artifact, names);
         accessors::results(out, artifact, names);
         accessors::variables(out, artifact, names);
@@ -372,7 +386,7 @@ fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &C
     out.line(" private:");
     out.indented(|out| {
         constants::layout_hash(out, artifact);
-        tables::tables(out, artifact, options);
+        tables::tables(out, artifact, options, names);
     });
     out.line("};");
 }

@@ -22,6 +22,7 @@ mod quantized;
 mod runtime_headers;
 mod rust_module;
 mod shared;
+mod sizes;
 mod template;
 
 pub use archive::{Member, archive};

@@ -31,6 +31,8 @@ pub(crate) struct Named<'a> {
     pub(crate) parameters: usize,
     /// True if the entry is quantized, so that it has members for scale and zero point.
     pub(crate) is_quantized: bool,
+    /// True if the entry has named dimensions, so that it has a member for their sizes.
+    pub(crate) is_sized: bool,
 }
 
 /// Members of the base class that begin like accessors. A member with the same name would hide
@@ -104,7 +106,7 @@ fn members(group: Group, suffix: &str, named: Named<'_>) -> Vec<Signature> {
         (format!("{stem}_count"), 0),
         (stem.clone(), named.parameters),
     ];
-    if group.prefix == "result" {
+    if group.prefix == "result" || named.is_sized {
         // Only bounded results have this member. The name is reserved for all results.
         members.push((format!("{stem}_dim_size"), 1));
     }
@@ -128,14 +130,18 @@ mod tests {
     const FEED: Group = Group { prefix: "arg", noun: "feed", settable: true };
 
     fn mangled(names: &[(&str, usize)]) -> Result<Vec<String>> {
-        let named = |&(name, parameters)| Some(Named { name, chosen: true, parameters, is_quantized: false });
+        let named = |&(name, parameters)| {
+            Some(Named { name, chosen: true, parameters, is_quantized: false, is_sized: false })
+        };
         let entries: Vec<_> = names.iter().map(named).collect();
         Ok(mangle(FEED, &entries)?.into_iter().flatten().collect())
     }
 
     #[test]
     fn members_of_quantized_entries_are_taken() {
-        let named = |name, is_quantized| Some(Named { name, chosen: true, parameters: 0, is_quantized });
+        let named = |name, is_quantized| {
+            Some(Named { name, chosen: true, parameters: 0, is_quantized, is_sized: false })
+        };
         let names = |is_quantized| {
             let entries =
                 ["x", "x_scale", "x_zero_point"].map(|name| named(name, is_quantized && name == "x"));

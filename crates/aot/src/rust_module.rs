@@ -9,6 +9,7 @@ mod quantization;
 mod types;
 
 use crate::artifact::{Artifact, Signature};
+use crate::cpp_name::RUST_KEYWORDS;
 use crate::header::{CppNames, Text, cpp_names, not_freestanding};
 use crate::quantized::Quantized;
 use hlo::{Argument, Identifier, Interface, Output};
@@ -83,7 +84,7 @@ pub fn check_rust_module(signature: Signature<'_>) -> Result<()> {
 
 fn check_names(signature: Signature<'_>, has_device: bool) -> Result<()> {
     let name = signature.cpp_class.class_name();
-    if KEYWORDS.contains(&name) {
+    if RUST_KEYWORDS.contains(&name) {
         return Err(Error::invalid(format!(
             "class '{name}' is a Rust keyword, but the Rust module defines a struct of this name; choose another"
         )));
@@ -188,11 +189,3 @@ impl Source<'_> {
         fetch.size_indices().into_iter().zip(fetch.shape.sizes()).map(size).collect()
     }
 }
-
-/// Words that cannot be the name of a struct and are not C++ keywords.
-#[rustfmt::skip]
-const KEYWORDS: &[&str] = &[
-    "Self", "abstract", "as", "async", "await", "become", "box", "crate", "dyn", "final", "fn", "gen", "impl", "in", "let",
-    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "self", "super", "trait", "type",
-    "unsafe", "unsized", "use", "where", "yield",
-];

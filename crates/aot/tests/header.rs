@@ -65,6 +65,18 @@ fn constants_in_a_file() {
 }
 
 #[test]
+fn named_dimensions() {
+    let freestanding = HeaderOptions { freestanding: true, ..NONE };
+    check("batched.h", &crate::fixtures::batched(), HeaderOptions { gen_name_to_index: true, ..NONE });
+    check("sequences.h", &crate::fixtures::sequences(), NONE);
+    check("batched_freestanding.h", &crate::fixtures::batched(), freestanding);
+    let mut artifact = crate::fixtures::batched();
+    artifact.cpp_class = aot::parse_cpp_class("ns::batch").unwrap();
+    let error = header(&artifact, &NONE).unwrap_err();
+    assert!(error.message().starts_with("class 'batch' has the name of a method"), "{error}");
+}
+
+#[test]
 fn programs_for_gpus() {
     let train = crate::fixtures::on_opencl(crate::fixtures::train());
     check("train_opencl.h", &train, HeaderOptions { gen_name_to_index: true, ..NONE });

@@ -40,6 +40,12 @@ fn workplace(name: &str) -> PathBuf {
         ("quantized.h", crate::fixtures::quantized(), plain),
         ("quantized_standalone.h", crate::fixtures::quantized(), standalone),
         ("quantized_freestanding.h", crate::fixtures::quantized(), freestanding),
+        ("batched.h", crate::fixtures::batched(), all),
+        ("batched_standalone.h", crate::fixtures::batched(), HeaderOptions { standalone: true, ..all }),
+        ("batched_freestanding.h", crate::fixtures::batched(), freestanding),
+        ("sequences.h", crate::fixtures::sequences(), plain),
+        ("sequences_standalone.h", crate::fixtures::sequences(), standalone),
+        ("sequences_freestanding.h", crate::fixtures::sequences(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
@@ -322,6 +328,21 @@ fn floats_become_integers_of_quantized_arrays() {
 }
 
 #[test]
+fn sizes_of_named_dimensions_change_from_run_to_run() {
+    for (kind, hosted) in [("", "-DHOSTED"), ("_standalone", "-DHOSTED"), ("_freestanding", "-DFREESTANDING")]
+    {
+        let header = |model: &str| format!("-D{}_HEADER=\"{model}{kind}.h\"", model.to_ascii_uppercase());
+        let (batched, sequences) = (header("batched"), header("sequences"));
+        let flags = ["-Wpedantic", "-Wconversion", "-Wshadow", hosted, &batched, &sequences];
+        build_and_run(&format!("named_dimensions{kind}"), &["named_dimensions.cc"], &flags);
+    }
+    let sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DHOSTED"];
+    let headers = ["-DBATCHED_HEADER=\"batched.h\"", "-DSEQUENCES_HEADER=\"sequences.h\""];
+    let flags = [sanitize.as_slice(), &headers].concat();
+    build_and_run_sanitized("named_dimensions_sanitized", &["named_dimensions.cc"], &flags);
+}
+
+#[test]
 fn floats_become_integers_of_quantized_arrays_in_c() {
     for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++11")] {
         let folder = workplace(&format!("quantized_{language}"));
@@ -423,8 +444,9 @@ fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
         "counter_c.h",
         "quantized_c.h",
     ];
-    let classes = ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter", "quantized"]
-        .map(|name| format!("{name}_freestanding.h"));
+    let classes =
+        ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter", "quantized", "batched"]
+            .map(|name| format!("{name}_freestanding.h"));
     let text = |headers: &[&str]| headers.iter().map(|h| format!("#include \"{h}\"\n")).collect::<String>();
     std::fs::write(folder.join("unit.c"), text(&c_headers)).unwrap();
     let classes: Vec<&str> = classes.iter().map(String::as_str).collect();

@@ -64,6 +64,14 @@ class XlaCompiledCpuFunction {
     ::std::size_t alignment;  // Alignment of one element in bytes.
   };
 
+  // A dimension whose size the caller sets.
+  struct NamedDimension {
+    ::std::int32_t arg;  // Argument that holds the size, an int32.
+    ::std::int32_t min;  // Smallest size.
+    ::std::int32_t max;  // Largest size.
+    const char* error;   // Message of a run with a size that is out of range.
+  };
+
   // Constant description of a computation, shared by all objects of a generated class.
   struct StaticData {
     Function function;
@@ -90,6 +98,8 @@ class XlaCompiledCpuFunction {
     const ::xla::tfcompile_v1::ProgramShapeProto* program_shape;  // May be null.
     const ::xla::tfcompile_v1::HloProfilePrinterData* hlo_profile_printer_data;  // May be null.
     ::std::int32_t num_dynamic_sizes = 0;      // Number of bounded dimensions of all results.
+    const NamedDimension* named_dimensions = nullptr;
+    ::std::int32_t num_named_dimensions = 0;
   };
 
   // Owner of the memory of arguments and variables. The object always owns results, profile
@@ -191,6 +201,7 @@ class XlaCompiledCpuFunction {
   virtual bool Run() {
     frame_.error = nullptr;
     if (unset_args_ != 0 && !ArgsAreSet()) return false;
+    if (named_sizes_ != nullptr && !SizesAreInRange()) return false;
     const ::std::int32_t status = static_data_->function(&frame_);
     if (status == 0) return true;
     if (status == TFCOMPILE_ABORT) {
@@ -289,6 +300,19 @@ class XlaCompiledCpuFunction {
     return false;
   }
 
+  // Returns the size of a named dimension.
+  ::std::int64_t NamedSize(int index) const { return named_sizes_[index].value; }
+
+  // Sets the size of a named dimension. If it is out of range, returns false and leaves the size
+  // unchanged, and runs fail until a valid size is set.
+  bool SetNamedSize(int index, ::std::int64_t size) {
+    const NamedDimension& dimension = static_data_->named_dimensions[index];
+    named_sizes_[index].is_out_of_range = size < dimension.min || size > dimension.max;
+    if (named_sizes_[index].is_out_of_range) return false;
+    named_sizes_[index].value = static_cast<::std::int32_t>(size);
+    return true;
+  }
+
   // For the base class of programs for GPUs (device_function.h).
   const StaticData& static_data() const { return *static_data_; }
   ::tfcompile_frame& frame() { return frame_; }
@@ -307,6 +331,12 @@ class XlaCompiledCpuFunction {
   virtual bool is_thunk_mode() const { return false; }
 
  private:
+  // The size of a named dimension, to which the dimension's argument points.
+  struct NamedSizeValue {
+    ::std::int32_t value;
+    bool is_out_of_range;
+  };
+
   static constexpr ::std::size_t kAlign = 64;
 
   static ::std::size_t RoundUp(::std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -363,6 +393,7 @@ class XlaCompiledCpuFunction {
       unsigned char* const place = take_zeroed(data.args[i].size);
       if (place != nullptr) args_[i] = place;
     }
+    LayoutSizes(take_zeroed(static_cast<::std::size_t>(data.num_named_dimensions) * sizeof(NamedSizeValue)));
     const int fetches = num_fetches();
     for (int i = 0; i < fetches; ++i) {
       unsigned char* const place = take(data.results[i].size, 0);
@@ -377,6 +408,24 @@ class XlaCompiledCpuFunction {
     frame_.scratch = scratch_;
     frame_.temps = take(data.temps_size, data.persistent_temps_size);
     return used;
+  }
+
+  // Initializes the sizes of named dimensions, and makes them the buffers of their arguments. Does
+  // nothing if `place` is null.
+  void LayoutSizes(unsigned char* place) {
+    if (place == nullptr || static_data_->num_named_dimensions == 0) return;
+    named_sizes_ = reinterpret_cast<NamedSizeValue*>(place);
+    for (int i = 0; i < static_data_->num_named_dimensions; ++i) {
+      named_sizes_[i].value = static_data_->named_dimensions[i].max;
+      args_[static_data_->named_dimensions[i].arg] = &named_sizes_[i].value;
+    }
+  }
+
+  bool SizesAreInRange() {
+    for (int i = 0; i < static_data_->num_named_dimensions; ++i) {
+      if (named_sizes_[i].is_out_of_range) return Fail(static_data_->named_dimensions[i].error);
+    }
+    return true;
   }
 
   // Makes the buffer of a written variable's result the buffer of its argument.
@@ -412,6 +461,7 @@ class XlaCompiledCpuFunction {
     args_ = other.args_;
     results_ = other.results_;
     unset_args_ = other.unset_args_;
+    named_sizes_ = other.named_sizes_;
     scratch_ = other.scratch_;
     block_ = other.block_;
     wide_scratch_ = other.wide_scratch_;
@@ -426,6 +476,7 @@ class XlaCompiledCpuFunction {
   void** args_ = nullptr;
   void** results_ = nullptr;
   int unset_args_ = 0;
+  NamedSizeValue* named_sizes_ = nullptr;  // Null if there are no named dimensions.
   unsigned char* scratch_ = nullptr;  // Scratch memory of one worker; part of block_.
   unsigned char* block_ = nullptr;
   unsigned char* wide_scratch_ = nullptr;  // Scratch memory of several workers.

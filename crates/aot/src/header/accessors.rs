@@ -1,11 +1,11 @@
 //! Methods that access buffers and their elements.
 
-use super::CppNames;
 use super::text::Text;
+use super::{CppNames, sizes};
 use crate::Artifact;
 use crate::cpp_type::{cpp_type, remark};
 use crate::quantized::Quantized;
-use hlo::Output;
+use crate::sizes::TrueSizes;
 use shape::ArrayShape;
 
 /// Access that the methods of a buffer permit.
@@ -29,6 +29,15 @@ struct Buffer<'a> {
     shape: &'a ArrayShape,
     access: Access,
     quantized: Option<Quantized>,
+    /// Expressions for its sizes, if they change from run to run.
+    true_sizes: Option<TrueSizes>,
+}
+
+impl Buffer<'_> {
+    /// Returns the size of an element in bytes.
+    fn element_bytes(&self) -> u64 {
+        self.shape.element_type.byte_size() as u64
+    }
 }
 
 /// Number of parameters of the element accessor: none for rank 0 and for a one-dimensional array of
@@ -50,15 +59,33 @@ pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     ] {
         out.comment(line);
     }
+    if !names.sizes.is_empty() {
+        for line in [
+            "",
+            "For an argument with named dimensions, count and size (from the first to the last element) are",
+            "those of the current sizes, and",
+            "",
+            "  std::int64_t argN_dim_size(dim) const",
+            "    returns the size of dimension `dim`.",
+            "",
+            "A buffer of the caller's needs room for the largest sizes: ArgSize(N) bytes.",
+        ] {
+            out.comment(line);
+        }
+    }
     out.blank();
     quantization(out, artifact);
     for (index, (argument, name)) in artifact.interface.feeds().iter().zip(&names.feeds).enumerate() {
+        if argument.range.is_some() {
+            continue;
+        }
         let quantized = Quantized::new(&argument.shape, argument.quantization);
-        let buffer =
-            Buffer { table: "arg_data", index, shape: &argument.shape, access: Access::Feed, quantized };
-        methods(out, &buffer, &format!("arg{index}"));
-        if let Some(name) = name {
-            methods(out, &buffer, &format!("arg_{name}"));
+        let true_sizes = sizes::of_argument(argument, names);
+        let (shape, access) = (&argument.shape, Access::Feed);
+        let buffer = Buffer { table: "arg_data", index, shape, access, quantized, true_sizes };
+        for name in accessor_names("arg", index, name) {
+            methods(out, &buffer, &name);
+            buffer.true_sizes.iter().for_each(|sizes| dim_size(out, sizes, &name));
         }
     }
 }
@@ -72,7 +99,11 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     out.blank();
     if artifact.interface.size_count() > 0 {
         for line in [
-            "For a result with a data-dependent shape, these methods return upper bounds, and",
+            if names.sizes.is_empty() {
+                "For a result with a data-dependent shape, these methods return upper bounds, and"
+            } else {
+                "For a result whose shape differs from run to run, count and size are those of the last Run, and"
+            },
             "",
             "  std::int64_t resultN_dim_size(dim) const",
             "    returns the actual size of dimension `dim` after the last Run.",
@@ -85,25 +116,28 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     }
     for (index, (result, name)) in artifact.interface.fetches().iter().zip(&names.fetches).enumerate() {
         let quantized = Quantized::new(&result.shape, result.quantization);
-        let buffer =
-            Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result, quantized };
-        for name in std::iter::once(format!("result{index}"))
-            .chain(name.as_ref().map(|name| format!("result_{name}")))
-        {
+        let true_sizes = sizes::of_result(&artifact.interface, result);
+        let (shape, access) = (&result.shape, Access::Result);
+        let buffer = Buffer { table: "result_data", index, shape, access, quantized, true_sizes };
+        for name in accessor_names("result", index, name) {
             methods(out, &buffer, &name);
             if !result.shape.is_static() {
-                dim_size(out, result, &name);
+                dim_size(out, &sizes::reported(result), &name);
             }
         }
     }
 }
 
-/// Writes the method that returns the actual size of a dimension. The run reports sizes of bounded
-/// dimensions.
-fn dim_size(out: &mut Text, result: &Output, name: &str) {
+/// Returns the names of a buffer's element accessor, by position and by name.
+fn accessor_names(prefix: &str, index: usize, name: &Option<String>) -> Vec<String> {
+    let named = name.iter().map(|name| format!("{prefix}_{name}"));
+    std::iter::once(format!("{prefix}{index}")).chain(named).collect()
+}
+
+/// Writes the method that returns the actual size of a dimension.
+fn dim_size(out: &mut Text, sizes: &TrueSizes, name: &str) {
     out.line(&format!("::std::int64_t {name}_dim_size(::std::size_t dim) const {{"));
-    for (d, (index, size)) in result.size_indices().into_iter().zip(result.shape.sizes()).enumerate() {
-        let size = index.map_or_else(|| size.to_string(), |index| format!("dynamic_sizes()[{index}]"));
+    for (d, size) in sizes.dimensions.iter().enumerate() {
         out.line(&format!("  if (dim == {d}u) return {size};"));
     }
     out.line("  return 0;");
@@ -128,7 +162,7 @@ pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         let access = if readonly { Access::ReadonlyVariable } else { Access::Variable };
         let (shape, index) = (&variable.shape, first + position);
         let quantized = Quantized::new(shape, variable.quantization);
-        let buffer = Buffer { table: "arg_data", index, shape, access, quantized };
+        let buffer = Buffer { table: "arg_data", index, shape, access, quantized, true_sizes: None };
         if let Some(name) = name {
             methods(out, &buffer, &format!("var_{name}"));
         }
@@ -161,8 +195,16 @@ fn methods(out: &mut Text, buffer: &Buffer<'_>, name: &str) {
         out.line(&format!("{element}* {name}_data(){constness} {{ return {data}; }}"));
         out.line(&format!("{element}& {name}({indices}){constness} {{ return {data}[{offset}]; }}"));
     }
-    out.line(&format!("{} {name}_size() const {{ return {size}; }}", count_type(size)));
-    out.line(&format!("{} {name}_count() const {{ return {count}; }}", count_type(count as u64)));
+    let number = |bound: u64, expression: Option<String>| match (count_type(bound), expression) {
+        (_, None) => bound.to_string(),
+        ("int", Some(expression)) => format!("static_cast<int>({expression})"),
+        (_, Some(expression)) => expression,
+    };
+    let true_sizes = buffer.true_sizes.as_ref();
+    let true_size = number(size, true_sizes.map(|sizes| sizes.extent(buffer.element_bytes())));
+    let true_count = number(count as u64, true_sizes.map(TrueSizes::count));
+    out.line(&format!("{} {name}_size() const {{ return {true_size}; }}", count_type(size)));
+    out.line(&format!("{} {name}_count() const {{ return {true_count}; }}", count_type(count as u64)));
     if let Some(quantized) = &buffer.quantized {
         conversions(out, buffer, quantized, name);
     }
@@ -202,8 +244,14 @@ fn conversions(out: &mut Text, buffer: &Buffer<'_>, quantized: &Quantized, name:
     out.line(&format!("static constexpr float {name}_scale() {{ return {scale}f; }}"));
     out.line(&format!("static constexpr int {name}_zero_point() {{ return {zero_point}; }}"));
     let Some((low, high)) = quantized.range else { return };
-    let (element, count) = (cpp_type(buffer.shape.element_type), buffer.shape.element_count());
-    let each = format!("for ({} i = 0; i < {count}; ++i)", count_type(count as u64));
+    let element = cpp_type(buffer.shape.element_type);
+    let each = match &buffer.true_sizes {
+        Some(sizes) => format!("for (::std::int64_t i = 0; i < {}; ++i)", sizes.extent(1)),
+        None => {
+            let count = buffer.shape.element_count();
+            format!("for ({} i = 0; i < {count}; ++i)", count_type(count as u64))
+        }
+    };
     if matches!(buffer.access, Access::Feed | Access::Variable) {
         out.line(&format!("void quantize_{name}(const float* values) {{"));
         out.line(&format!("  {element}* const stored = {name}_data();"));

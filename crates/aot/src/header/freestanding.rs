@@ -5,7 +5,7 @@
 //! own memory are computed on use.
 
 use super::text::Text;
-use super::{Constants, CppNames, accessors, arena, variables};
+use super::{Constants, CppNames, accessors, arena, sizes, variables};
 use crate::Artifact;
 use crate::header::{Arena, literal, standalone};
 use crate::quantized;
@@ -47,7 +47,7 @@ pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
         super::counts(out, artifact, "kArgSizes[index]");
         memory(out, artifact, &arena);
         constructor(out, class);
-        run(out, artifact);
+        run(out, artifact, names);
         if artifact.constants_file.is_some() {
             set_constants(out);
         }
@@ -59,12 +59,13 @@ pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
             out.line("const ::std::int64_t* dynamic_sizes() const { return dynamic_sizes_; }");
             out.blank();
         }
+        sizes::freestanding_methods(out, names);
         accessors::arguments(out, artifact, names);
         accessors::results(out, artifact, names);
         accessors::variables(out, artifact, names);
     });
     out.line(" private:");
-    out.indented(|out| members(out, artifact, &arena));
+    out.indented(|out| members(out, artifact, &arena, names));
     out.line("};");
     super::end(&mut out, artifact);
     Ok(out.into_string())
@@ -88,7 +89,7 @@ fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     ] {
         out.paragraph(line);
     }
-    super::signature(out, &artifact.interface);
+    super::signature(out, &artifact.interface, names);
     super::memory_comment(out, artifact);
     super::names_comment(out, artifact, names);
 }
@@ -108,7 +109,7 @@ fn constructor(out: &mut Text, class: &str) {
     out.blank();
 }
 
-fn run(out: &mut Text, artifact: &Artifact) {
+fn run(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let entry = &artifact.entry_point;
     out.comment("Computes the results. On failure, returns false, and error_msg() returns the message.");
     out.line("bool Run() {");
@@ -123,6 +124,7 @@ fn run(out: &mut Text, artifact: &Artifact) {
             "constants_".to_string()
         }
     };
+    sizes::freestanding_checks(out, names);
     let tables = [
         ("args", artifact.interface.arguments().len(), "arg"),
         ("results", artifact.interface.results().len(), "result"),
@@ -133,7 +135,10 @@ fn run(out: &mut Text, artifact: &Artifact) {
             out.line(&format!("  {table}[0] = nullptr;"));
         }
         for index in 0..count {
-            out.line(&format!("  {table}[{index}] = {accessor}_data({index});"));
+            let own = names.sizes.iter().position(|size| table == "args" && size.argument == index);
+            let data =
+                own.map_or_else(|| format!("{accessor}_data({index})"), |own| format!("&sizes[{own}]"));
+            out.line(&format!("  {table}[{index}] = {data};"));
         }
     }
     out.line("  ::tfcompile_frame frame;");
@@ -263,7 +268,7 @@ fn tables(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
+fn members(out: &mut Text, artifact: &Artifact, arena: &Arena, names: &CppNames) {
     super::layout_table(out, artifact, "static constexpr unsigned char kLayoutHash[]");
     for (name, offset, used) in [
         ("kTempsOffset", arena.temps, true),
@@ -307,6 +312,7 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
         out.line("void* scratch_ = nullptr;");
     }
     out.line("const char* error_ = nullptr;");
+    sizes::freestanding_members(out, names);
     if artifact.interface.size_count() > 0 {
         out.line(&format!("::std::int64_t dynamic_sizes_[{}] = {{}};", artifact.interface.size_count()));
     }

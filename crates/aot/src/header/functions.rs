@@ -122,7 +122,9 @@ fn members(out: &mut Text, function: &FunctionClass, own: Option<Vec<usize>>) {
 /// object owns them all.
 fn own_arguments(function: &FunctionClass, number: usize, shared: &[Shared]) -> Option<Vec<usize>> {
     let is_shared = |argument: &usize| shared.iter().any(|shared| shared.to == (number, *argument));
-    let all = 0..function.interface.arguments().len();
+    // Objects own the sizes of named dimensions.
+    let arguments = function.interface.arguments();
+    let all = (0..arguments.len()).filter(|&argument| arguments[argument].range.is_none());
     all.clone()
         .any(|argument| is_shared(&argument))
         .then(|| all.filter(|argument| !is_shared(argument)).collect())

@@ -1,14 +1,14 @@
 //! Constant tables of `StaticData()`: sizes, aliases, names, and shapes.
 
 use super::text::{Text, quoted};
-use super::{BASE, Constants, HeaderOptions, lookup_name};
+use super::{BASE, Constants, CppNames, HeaderOptions, lookup_name, sizes};
 use crate::Artifact;
 use crate::artifact::ProfileCounter;
 use crate::cpp_type::{alignment, enumerator};
 use shape::{ArrayShape, ProgramShape, Shape};
 
 /// Writes `StaticData()`, the argument of the base class's constructor.
-pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
+pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &CppNames) {
     let named = options.gen_name_to_index;
     let profiled = !artifact.profile_counters.is_empty();
     let entry = &artifact.entry_point;
@@ -43,9 +43,14 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         ("program_shape", choose("&kProgramShape", options.gen_program_shape).to_string()),
         ("hlo_profile_printer_data", choose("&kProfilePrinterData", profiled).to_string()),
     ];
-    // The last field, omitted if it is 0.
-    if artifact.interface.size_count() > 0 {
+    // The last fields, omitted if they are 0.
+    let has_named = !names.sizes.is_empty();
+    if artifact.interface.size_count() > 0 || has_named {
         fields.push(("num_dynamic_sizes", artifact.interface.size_count().to_string()));
+    }
+    if has_named {
+        fields.push(("named_dimensions", "kNamedDimensions".to_owned()));
+        fields.push(("num_named_dimensions", names.sizes.len().to_string()));
     }
     out.comment("Description of this computation for the base class.");
     out.line(&format!("static const {BASE}::StaticData& StaticData() {{"));
@@ -60,7 +65,7 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
 }
 
 /// Writes the private tables.
-pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
+pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, cpp_names: &CppNames) {
     let infos = |shapes: Vec<&ArrayShape>| -> Vec<String> {
         let info = |s: &&ArrayShape| format!("{{{}u, {}u}}", s.byte_size(), alignment(s.element_type));
         shapes.iter().map(info).collect()
@@ -85,6 +90,8 @@ pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOption
         .map(|result| result.map_or("-1".to_string(), |index| index.to_string()))
         .collect();
     table(out, "::std::int32_t", "kVariableResults", &aliases);
+    let (row_type, rows) = sizes::table(cpp_names);
+    table(out, &row_type, "kNamedDimensions", &rows);
     if options.gen_name_to_index {
         names(out, artifact);
     }

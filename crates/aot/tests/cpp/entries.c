@@ -115,3 +115,39 @@ int32_t entry_quantized(struct tfcompile_frame* frame) {
   for (int i = 0; i < 2; ++i) ((int16_t*)frame->results[2])[i] *= 2;
   return 0;
 }
+
+// args: x, scale, the number of rows of x, the number of runs.
+CONSTANTS(entry_batched);
+int32_t entry_batched(struct tfcompile_frame* frame) {
+  const float* x = frame->args[0];
+  const float scale = *(const float*)frame->args[1];
+  const int32_t rows = *(const int32_t*)frame->args[2];
+  float* y = frame->results[0];
+  if (rows < 1 || rows > 8) {
+    frame->error = "batch is out of range: 1..8";
+    return 1;
+  }
+  for (int i = 0; i < 24; ++i) y[i] = i < 3 * rows ? scale * x[i] : -1;
+  *(float*)frame->results[1] += 1;
+  frame->dynamic_sizes[0] = rows;
+  return 0;
+}
+
+// args: x, q, the number of rows of x, the number of columns of q.
+CONSTANTS(entry_sequences);
+int32_t entry_sequences(struct tfcompile_frame* frame) {
+  const float* x = frame->args[0];
+  const int8_t* q = frame->args[1];
+  const int32_t rows = *(const int32_t*)frame->args[2];
+  const int32_t columns = *(const int32_t*)frame->args[3];
+  float* z = frame->results[0];
+  int8_t* s = frame->results[1];
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) z[4 * i + j] = x[3 * i] + (float)q[j];
+  }
+  for (int j = 0; j < columns; ++j) s[j] = (int8_t)(q[4 + j] + 1);
+  frame->dynamic_sizes[0] = rows;
+  frame->dynamic_sizes[1] = columns;
+  frame->dynamic_sizes[2] = columns;
+  return 0;
+}
