@@ -72,11 +72,30 @@ static void run_once(tfcompile_program_state* state) {
 
 static int usage(const char* program) {
   fprintf(stderr,
-          "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_DEVICE_USAGE PROGRAM_CONSTANTS_USAGE
-          "\n"
+          "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_SIZES_USAGE PROGRAM_DEVICE_USAGE
+          PROGRAM_CONSTANTS_USAGE "\n"
           "Runs %s until a limit is reached (default: 3 seconds), after N uncounted warm-up runs (default: 1).\n",
           program, PROGRAM_NAME);
   return 2;
+}
+
+// Reads a flag that sets the size of a named dimension, such as --batch=7. Returns 0 if it is none.
+static int read_size(const char* word, int64_t* sizes) {
+  int a;
+  for (a = 0; a < PROGRAM_ARGS; ++a) {
+    const struct size_range* const range = program_args[a].range;
+    const char* const value = range != NULL ? flag_value(word, program_args[a].name) : NULL;
+    char* end = NULL;
+    if (value == NULL) continue;
+    sizes[a] = strtol(value, &end, 10);
+    if (end == value || *end != '\0' || sizes[a] < range->low || sizes[a] > range->high) {
+      fprintf(stderr, "--%s: expected a size from %ld to %ld\n", program_args[a].name, (long)range->low,
+              (long)range->high);
+      exit(2);
+    }
+    return 1;
+  }
+  return 0;
 }
 
 int main(int argc, char** argv) {
@@ -89,15 +108,20 @@ int main(int argc, char** argv) {
   double start, total;
   struct statistics statistics;
   uint64_t seed = 1;
+  int64_t sizes[PROGRAM_ARGS + 1] = {0};
   tfcompile_program_state* state;
   int i, a;
 #ifdef PROGRAM_CONSTANTS
   const char* path = PROGRAM_CONSTANTS;
   struct constants constants;
 #endif
+  for (a = 0; a < PROGRAM_ARGS; ++a) {
+    if (program_args[a].range != NULL) sizes[a] = program_args[a].range->high;
+  }
   for (i = 1; i < argc; ++i) {
     const char* value;
     char* end = NULL;
+    if (read_size(argv[i], sizes)) continue;
     if ((value = flag_value(argv[i], "max_micros")) != NULL) {
       max_micros = strtod(value, &end);
     } else if ((value = flag_value(argv[i], "max_iters")) != NULL) {
@@ -122,7 +146,10 @@ int main(int argc, char** argv) {
   constants = read_constants(path);
   set_constants(state, &constants);
 #endif
-  for (a = 0; a < PROGRAM_ARGS; ++a) fill_buffer(state->args[a], &program_args[a], next_random(&seed));
+  for (a = 0; a < PROGRAM_ARGS; ++a) {
+    fill_buffer(state->args[a], &program_args[a], next_random(&seed));
+    if (program_args[a].range != NULL) *(int32_t*)state->args[a] = (int32_t)sizes[a];
+  }
   for (; warmup > 0; --warmup) run_once(state);
   if (max_micros > 0) {
     printf("Running benchmark for %.0f us\n", max_micros);

@@ -21,13 +21,21 @@ struct number_type {
   int bias;
 };
 
+// Range of an argument that is the size of a named dimension.
+struct size_range {
+  int64_t low;
+  int64_t high;
+};
+
 struct buffer_table {
   const char* name;
   struct number_type type;
   uint64_t count;         // Number of elements.
   int rank;
   const int64_t* sizes;   // Size of each dimension, or the upper bound if it is data-dependent.
-  const int* size_index;  // Index of each dimension's reported size, or -1; null if all are static.
+  const int* size_index;  // Index of each dimension's reported size, or of the argument that holds it,
+                          // or -1; null if all are static.
+  const struct size_range* range;  // Null unless the buffer is such an argument.
 };
 
 // Next element of a random sequence: a counter whose values are mixed (splitmix64).
@@ -61,11 +69,17 @@ static void store_number(unsigned char* to, uint64_t bits, int bytes) {
          (size_t)bytes);
 }
 
-// Seed 0 generates zeros.
+// Seed 0 generates zeros, and the largest sizes.
 static void fill_buffer(void* memory, const struct buffer_table* buffer, uint64_t seed) {
   unsigned char* to = (unsigned char*)memory;
   const uint64_t numbers = buffer->count * (uint64_t)buffer->type.per_element;
   uint64_t i;
+  if (buffer->range != NULL) {
+    const uint64_t sizes = (uint64_t)(buffer->range->high - buffer->range->low) + 1;
+    const uint64_t below = seed == 0 ? 0 : next_random(&seed) % sizes;
+    store_number(to, (uint64_t)buffer->range->high - below, buffer->type.bytes);
+    return;
+  }
   for (i = 0; i < numbers; ++i, to += buffer->type.bytes) {
     store_number(to, seed == 0 ? 0 : random_number(&buffer->type, &seed), buffer->type.bytes);
   }

@@ -61,8 +61,8 @@ static uint64_t buffer_bytes(const struct buffer_table* buffer) {
   return buffer->count * (uint64_t)(buffer->type.bytes * buffer->type.per_element);
 }
 
-// True if the run wrote the element, false if it is padding within a bounded dimension.
-static int is_written(const struct buffer_table* buffer, uint64_t element, const int64_t* actual_sizes) {
+// True if the element is part of the array, false if it is padding within a bounded dimension.
+static int is_inside(const struct buffer_table* buffer, uint64_t element, const int64_t* actual_sizes) {
   int d;
   if (buffer->size_index == NULL) return 1;
   for (d = buffer->rank - 1; d >= 0; --d) {
@@ -72,6 +72,24 @@ static int is_written(const struct buffer_table* buffer, uint64_t element, const
     element /= size;
   }
   return 1;
+}
+
+// Fills the padding of all arguments, on which results must not depend.
+static void fill_padding(tfcompile_program_state* state, int dirt) {
+  int64_t sizes[PROGRAM_ARGS + 1] = {0};
+  int a;
+  for (a = 0; a < PROGRAM_ARGS; ++a) {
+    if (program_args[a].range != NULL) sizes[a] = *(const int32_t*)state->args[a];
+  }
+  for (a = 0; a < PROGRAM_ARGS; ++a) {
+    const struct buffer_table* const buffer = &program_args[a];
+    const size_t bytes = (size_t)(buffer->type.bytes * buffer->type.per_element);
+    unsigned char* const start = (unsigned char*)state->args[a];
+    uint64_t i;
+    for (i = 0; buffer->size_index != NULL && i < buffer->count; ++i) {
+      if (!is_inside(buffer, i, sizes)) memset(start + i * bytes, dirt, bytes);
+    }
+  }
 }
 
 // Compares the results of two runs and prints the first difference.
@@ -91,7 +109,7 @@ static int same_results(const tfcompile_program_state* one, const tfcompile_prog
     uint64_t i;
     if (memcmp(left, right, (size_t)buffer_bytes(buffer)) == 0) continue;
     for (i = 0; i < buffer->count; ++i) {
-      if (memcmp(left + i * bytes, right + i * bytes, bytes) != 0 && is_written(buffer, i, one->frame.dynamic_sizes)) {
+      if (memcmp(left + i * bytes, right + i * bytes, bytes) != 0 && is_inside(buffer, i, one->frame.dynamic_sizes)) {
         printf("FAIL: element %lu of %s differs between the first run and a run %s\n", (unsigned long)i, buffer->name, what);
         return 0;
       }
@@ -122,6 +140,7 @@ static int check(uint64_t seed, const struct constants* constants) {
     for (a = 0; a < PROGRAM_ARGS; ++a) {
       fill_buffer(states[s]->args[a], &program_args[a], seed == 0 ? 0 : next_random(&seeds));
     }
+    fill_padding(states[s], settings[s].dirt);
   }
   (void)constants;
   for (step = 0; step < STEPS; ++step) {

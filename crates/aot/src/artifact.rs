@@ -167,6 +167,15 @@ impl Artifact {
         if !self.memory.scratch.is_multiple_of(64) {
             return Err(Error::internal("the scratch size is not a multiple of 64 bytes"));
         }
+        if self.device.is_some()
+            && let Some((_, size, range)) = self.interface.sizes().next()
+        {
+            return Err(Error::unsupported(format!(
+                "dimension '{}' has the sizes {range}, but programs for GPUs need one size: compile for that size, or for \
+                 a processor",
+                size.label()
+            )));
+        }
         Ok(())
     }
 }

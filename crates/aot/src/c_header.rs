@@ -8,12 +8,14 @@ mod constants;
 mod device;
 mod functions;
 mod interface;
+mod sizes;
 
 use crate::artifact::{Artifact, Signature};
 use crate::cpp_name::is_identifier;
 use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Arena, Constants, CppNames, Text, cpp_names, embed_one};
 use crate::quantized::{self, Quantized};
+use crate::sizes::{Size, TrueSizes, shape_text};
 use hlo::Interface;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -51,8 +53,10 @@ pub(crate) struct Source<'a> {
     prefix: &'a str,
     /// Prefix of macros.
     capitals: String,
+    /// All arguments but the sizes.
     arguments: Vec<Buffer<'a>>,
     results: Vec<Buffer<'a>>,
+    sizes: Vec<Size>,
     arena: Arena,
 }
 
@@ -66,6 +70,8 @@ struct Buffer<'a> {
     shape: &'a shape::ArrayShape,
     access: Access,
     quantized: Option<Quantized>,
+    /// Expressions for its sizes, if they change from run to run.
+    true_sizes: Option<TrueSizes>,
 }
 
 /// Writers of a buffer.
@@ -91,8 +97,9 @@ pub fn c_header(artifact: &Artifact, options: &CHeaderOptions) -> Result<String>
         artifact,
         prefix,
         capitals: prefix.to_ascii_uppercase(),
-        arguments: arguments(artifact, &names),
+        arguments: arguments(artifact, &names, prefix),
         results: results(artifact, &names),
+        sizes: names.sizes,
         arena: Arena::new(artifact, state_bytes(&artifact.interface) + device::state_bytes(artifact))?,
     };
     let mut out = Text::new();
@@ -105,21 +112,29 @@ pub fn c_header(artifact: &Artifact, options: &CHeaderOptions) -> Result<String>
     Ok(out.into_string())
 }
 
-fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
+fn arguments<'a>(artifact: &'a Artifact, names: &CppNames, prefix: &str) -> Vec<Buffer<'a>> {
+    let sizes = &names.sizes;
+    let size = |number: usize| {
+        let size = sizes.iter().find(|size| size.argument == number);
+        format!("{prefix}_{}(state)", size.expect("a size for each named dimension").name)
+    };
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
     let all = artifact.interface.arguments().iter().zip(names).enumerate();
-    all.map(|(index, (argument, (kind, name)))| Buffer {
-        stem: stem(kind, index, name.as_deref()),
-        index,
-        shape: &argument.shape,
-        access: match artifact.interface.new_value(index) {
-            Some(_) => Access::Variable,
-            None => Access::Argument,
-        },
-        quantized: Quantized::new(&argument.shape, argument.quantization),
-    })
-    .collect()
+    let arrays = all.filter(|(_, (argument, _))| argument.range.is_none());
+    arrays
+        .map(|(index, (argument, (kind, name)))| Buffer {
+            stem: stem(kind, index, name.as_deref()),
+            index,
+            shape: &argument.shape,
+            access: match artifact.interface.new_value(index) {
+                Some(_) => Access::Variable,
+                None => Access::Argument,
+            },
+            quantized: Quantized::new(&argument.shape, argument.quantization),
+            true_sizes: TrueSizes::of_argument(argument, size),
+        })
+        .collect()
 }
 
 fn results<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
@@ -130,6 +145,11 @@ fn results<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
         shape: &result.shape,
         access: Access::Result,
         quantized: Quantized::new(&result.shape, result.quantization),
+        true_sizes: (!result.shape.is_static()).then(|| {
+            let indices = result.size_indices();
+            let size = |index| format!("state->dynamic_sizes[{index}]");
+            TrueSizes::new(&result.shape, |d| indices[d].map(size))
+        }),
     })
     .collect()
 }
@@ -147,7 +167,8 @@ pub(crate) fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
 fn state_bytes(interface: &Interface) -> u64 {
     const FRAME: u64 = 112;
     let pointers = interface.arguments().len().max(1) + interface.results().len().max(1) + 1;
-    FRAME + 8 * (pointers + interface.size_count()) as u64
+    let named = interface.sizes().count();
+    FRAME + 8 * (pointers + interface.size_count() + named) as u64
 }
 
 fn guard(artifact: &Artifact) -> String {
@@ -156,10 +177,15 @@ fn guard(artifact: &Artifact) -> String {
 
 fn begin(out: &mut Text, source: &Source<'_>) -> Result<()> {
     let (guard, prefix, capitals) = (guard(source.artifact), source.prefix, &source.capitals);
-    let shapes = |buffers: &[Buffer<'_>]| -> Vec<String> {
-        buffers.iter().map(|b| format!("{}: {}", b.stem, b.shape)).collect()
-    };
-    let (parameters, results) = (shapes(&source.arguments), shapes(&source.results));
+    let interface = &source.artifact.interface;
+    let argument = |b: &Buffer<'_>| (b.index, shape_text(interface, &interface.arguments()[b.index]));
+    let arrays = source.arguments.iter().map(|b| (argument(b), &b.stem));
+    let mut parameters: Vec<(usize, String)> =
+        arrays.map(|((index, shape), stem)| (index, format!("{stem}: {shape}"))).collect();
+    parameters.extend(source.sizes.iter().map(|s| (s.argument, format!("{}: {}", s.name, s.range))));
+    parameters.sort_unstable();
+    let parameters: Vec<String> = parameters.into_iter().map(|(_, text)| text).collect();
+    let results: Vec<String> = source.results.iter().map(|b| format!("{}: {}", b.stem, b.shape)).collect();
     for line in [
         "Generated by tfcompile, the TensorFlow graph compiler.  DO NOT EDIT!",
         "",

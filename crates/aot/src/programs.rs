@@ -8,6 +8,7 @@
 use crate::c_header::stem;
 use crate::header::{Text, cpp_names, literal, quoted};
 use crate::{Artifact, CHeaderOptions, Signature, c_header};
+use hlo::{Argument, SizeRange};
 use shape::{ArrayShape, PrimitiveType, Specials};
 use support::Result;
 
@@ -98,6 +99,9 @@ fn program(artifact: &Artifact, suffix: &str, about: &str, tables: &str, main: &
     }
     let device_usage = if artifact.device.is_some() { " [--device=N]" } else { "" };
     out.line(&format!("#define PROGRAM_DEVICE_USAGE {}", quoted(device_usage)));
+    let names = cpp_names(&artifact.interface)?;
+    let usage: String = names.sizes.iter().map(|size| format!(" [--{}=N]", size.name)).collect();
+    out.line(&format!("#define PROGRAM_SIZES_USAGE {}", quoted(&usage)));
     let usage = if artifact.constants_file.is_some() { " [--constants=FILE]" } else { "" };
     out.line(&format!("#define PROGRAM_CONSTANTS_USAGE {}", quoted(usage)));
     out.blank();
@@ -112,11 +116,12 @@ enum Side {
 }
 
 /// A buffer, its accessor's name, and per dimension the index of its actual size among those that a
-/// run reports.
+/// run reports, or among the arguments. An argument that is a size has a range.
 struct Row<'a> {
     name: String,
     shape: &'a ArrayShape,
     size_indices: Vec<Option<usize>>,
+    range: Option<SizeRange>,
 }
 
 /// Writes the table of the arguments or results, and the arrays that it refers to.
@@ -136,15 +141,22 @@ fn table(artifact: &Artifact, side: Side) -> Result<String> {
             out.line(&format!("static const int64_t {sizes_name}[] = {{{}}};", sizes.join(", ")));
         }
         let mut places_name = "NULL".to_owned();
-        if !row.shape.is_static() {
+        if row.size_indices.iter().any(Option::is_some) {
             places_name = format!("program_{name}_{index}_size_index");
             let place =
                 |index: &Option<usize>| index.map_or_else(|| "-1".to_owned(), |index| index.to_string());
             let places = row.size_indices.iter().map(place).collect::<Vec<_>>().join(", ");
             out.line(&format!("static const int {places_name}[] = {{{places}}};"));
         }
+        let mut range_name = "NULL".to_owned();
+        if let Some(SizeRange { low, high }) = row.range {
+            range_name = format!("&program_{name}_{index}_range");
+            out.line(&format!(
+                "static const struct size_range program_{name}_{index}_range = {{{low}, {high}}};"
+            ));
+        }
         table.push(format!(
-            "  {{{}, {}, {}, {}, {sizes_name}, {places_name}}},",
+            "  {{{}, {}, {}, {}, {sizes_name}, {places_name}, {range_name}}},",
             quoted(&row.name),
             number_type(row.shape.element_type),
             literal(row.shape.element_count() as u64),
@@ -153,7 +165,7 @@ fn table(artifact: &Artifact, side: Side) -> Result<String> {
     }
     if table.is_empty() {
         // C has no empty arrays. This row is never read.
-        table.push("  {\"\", {NUMBER_INTEGER, 1, 1, 0, 0, 0, 0, 0}, 0, 0, NULL, NULL},".to_owned());
+        table.push("  {\"\", {NUMBER_INTEGER, 1, 1, 0, 0, 0, 0, 0}, 0, 0, NULL, NULL, NULL},".to_owned());
     }
     out.line(&format!("static const struct buffer_table program_{name}[] = {{"));
     table.iter().for_each(|row| out.line(row));
@@ -164,14 +176,24 @@ fn table(artifact: &Artifact, side: Side) -> Result<String> {
 fn arguments(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
     let names = cpp_names(&artifact.interface)?;
     let feeds = names.feeds.iter().map(|name| ("arg", name));
-    let names = feeds.chain(names.variables.iter().map(|name| ("var", name)));
-    let rows = artifact.interface.arguments().iter().zip(names).enumerate();
+    let accessors = feeds.chain(names.variables.iter().map(|name| ("var", name)));
+    let rows = artifact.interface.arguments().iter().zip(accessors).enumerate();
     let rows = rows.map(|(index, (argument, (kind, name)))| Row {
-        name: stem(kind, index, name.as_deref()),
+        name: match names.sizes.iter().find(|size| size.argument == index) {
+            Some(size) => size.name.clone(),
+            None => stem(kind, index, name.as_deref()),
+        },
         shape: &argument.shape,
-        size_indices: vec![None; argument.shape.rank()],
+        size_indices: size_indices(argument),
+        range: argument.range,
     });
     Ok(rows.collect())
+}
+
+/// Returns, for each dimension, the argument that holds its size.
+fn size_indices(argument: &Argument) -> Vec<Option<usize>> {
+    let named = |d| argument.named_dimensions.iter().find(|named| named.dimension == d);
+    (0..argument.shape.rank()).map(|d| named(d).map(|named| named.size)).collect()
 }
 
 /// Returns the fetches and the variables that a run writes.
@@ -185,6 +207,7 @@ fn results(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
         },
         shape: &result.shape,
         size_indices: result.size_indices(),
+        range: None,
     });
     Ok(rows.collect())
 }

@@ -38,6 +38,14 @@ fn quantized_arrays() {
 }
 
 #[test]
+fn named_dimensions() {
+    check("batched_c.h", &crate::fixtures::batched(), &CHeaderOptions { prefix: Some("batched".into()) });
+    let on_device = crate::fixtures::on_opencl(crate::fixtures::batched());
+    let error = c_header(&on_device, &CHeaderOptions::default()).unwrap_err();
+    assert!(error.message().starts_with("dimension 'batch' has the sizes 1..8"), "{error}");
+}
+
+#[test]
 fn constants_in_a_file_under_another_prefix() {
     check("scale_c.h", &crate::fixtures::scale(), &CHeaderOptions { prefix: Some("scale_model".into()) });
 }

@@ -59,6 +59,8 @@ fn workplace(name: &str) -> PathBuf {
         ("constant_c.h", crate::fixtures::constant(), None),
         ("counter_c.h", crate::fixtures::counter(), None),
         ("quantized_c.h", crate::fixtures::quantized(), None),
+        ("batched_c.h", crate::fixtures::batched(), Some("batched")),
+        ("sequences_c.h", crate::fixtures::sequences(), None),
     ] {
         let options = CHeaderOptions { prefix: prefix.map(str::to_owned) };
         std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
@@ -372,6 +374,59 @@ fn standalone_headers_beside_others() {
     build_and_run("standalone_and_separate", &["standalone_and_separate.cc"], &["-Wpedantic"]);
 }
 
+#[test]
+fn sizes_of_named_dimensions_change_from_run_to_run_in_c() {
+    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
+        let folder = workplace(&format!("named_dimensions_{language}"));
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+        let mut flags = vec![standard, "-O1", "-I", include.to_str().unwrap(), "-x", language];
+        flags.splice(0..0, STRICT);
+        build_and_run_in(&folder, &compilers(), "named_dimensions_c", &["named_dimensions.c"], &flags);
+    }
+}
+
+#[test]
+fn test_programs_and_benchmarks_choose_sizes() {
+    let folder = workplace("chosen_sizes");
+    let entries = folder.join("entries.o");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let include = root.join("../../runtime/include");
+    let compile = |arguments: &[&str]| {
+        run(Command::new("gcc").current_dir(&folder).args(arguments).arg("-I").arg(&include));
+    };
+    let source = root.join("tests/cpp/entries.c");
+    compile(&["-c", source.to_str().unwrap(), "-o", entries.to_str().unwrap()]);
+    let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "entries.o"];
+    for (name, artifact) in
+        [("batched", crate::fixtures::batched()), ("sequences", crate::fixtures::sequences())]
+    {
+        for (kind, text) in
+            [("test", aot::test_program(&artifact)), ("benchmark", aot::benchmark_program(&artifact))]
+        {
+            let (program, source) = (format!("{name}_{kind}"), format!("{name}_{kind}.c"));
+            std::fs::write(folder.join(&source), text.unwrap()).unwrap();
+            compile(&[flags.as_slice(), &[&source, "-o", &program]].concat());
+        }
+        run(Command::new(folder.join(format!("{name}_test"))).arg("--seeds=20"));
+    }
+    // This program reads beyond the size.
+    let wrong =
+        std::fs::read_to_string(&source).unwrap().replace("scale * x[i] : -1", "scale * x[i] + x[23] : -1");
+    std::fs::write(folder.join("wrong.c"), wrong).unwrap();
+    compile(&["-c", "wrong.c", "-o", "entries.o"]);
+    compile(&[flags.as_slice(), &["batched_test.c", "-o", "wrong_test"]].concat());
+    let output = Command::new(folder.join("wrong_test")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("FAIL: element") && text.contains("result_y differs"), "{text}");
+    let benchmark = |flag: &str| {
+        Command::new(folder.join("batched_benchmark")).args([flag, "--max_iters=3"]).output().unwrap()
+    };
+    assert!(benchmark("--batch=7").status.success());
+    let output = benchmark("--batch=9");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "--batch: expected a size from 1 to 8\n");
+}
+
 /// Compiles for Windows if its cross compiler is available: file mapping, `long`, and warnings
 /// differ.
 #[test]
@@ -443,6 +498,7 @@ fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
         "constant_c.h",
         "counter_c.h",
         "quantized_c.h",
+        "batched_c.h",
     ];
     let classes =
         ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter", "quantized", "batched"]

@@ -1,11 +1,13 @@
 //! Functions of the C header, all of them `static inline`.
 
-use super::{Access, Buffer, Source, constants};
+use super::{Access, Buffer, Source, constants, sizes};
 use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Constants, Text, literal};
+use crate::sizes::TrueSizes;
 
 pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
     set_up(out, source);
+    sizes::functions(out, source);
     source.arguments.iter().for_each(|buffer| argument(out, source, buffer));
     source.results.iter().for_each(|buffer| result(out, source, buffer));
     if source.artifact.constants_file.is_some() {
@@ -69,8 +71,11 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
         out.line(&format!("  state->frame.profile_counters = (int64_t*)(void*)({});", at(arena.counters)));
     }
     for (index, &offset) in arena.arguments.iter().enumerate() {
-        out.line(&format!("  state->args[{index}] = {};", at(offset)));
+        let size = source.sizes.iter().position(|size| size.argument == index);
+        let place = size.map_or_else(|| at(offset), |size| format!("&state->sizes[{size}].value"));
+        out.line(&format!("  state->args[{index}] = {place};"));
     }
+    sizes::initialize(out, source);
     for (index, result) in source.artifact.interface.results().iter().enumerate() {
         match result.alias {
             None => out.line(&format!("  state->results[{index}] = {};", at(arena.results[index]))),
@@ -108,6 +113,10 @@ fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         out.line(&format!("  state->results[{result}] = state->args[{index}];"));
     }
     out.line("}");
+    if let Some(true_sizes) = &buffer.true_sizes {
+        out.comment("Returns the size of a dimension. The buffer has the size of the upper bound.");
+        dim_size(out, source, buffer, true_sizes);
+    }
     quantize(out, source, buffer);
     if index >= source.artifact.interface.feed_count() {
         dequantize(out, source, buffer);
@@ -129,7 +138,7 @@ fn quantize(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     ));
     out.line(&format!("  {element}* const stored = {prefix}_{stem}(state);"));
     out.line("  int64_t i;");
-    out.line(&format!("  for (i = 0; i < (int64_t){macros}_COUNT; ++i) {{"));
+    out.line(&format!("  for (i = 0; i < {}; ++i) {{", count(source, buffer)));
     out.line(&format!(
         "    stored[i] = ({element})tfcompile_quantize(values[i], {macros}_SCALE, {macros}_ZERO_POINT, {low}, {high});"
     ));
@@ -151,7 +160,7 @@ fn dequantize(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     ));
     out.line(&format!("  const {element}* const stored = {prefix}_{stem}(state);"));
     out.line("  int64_t i;");
-    out.line(&format!("  for (i = 0; i < (int64_t){macros}_COUNT; ++i) {{"));
+    out.line(&format!("  for (i = 0; i < {}; ++i) {{", count(source, buffer)));
     out.line(&format!(
         "    values[i] = tfcompile_dequantize(stored[i], {macros}_SCALE, {macros}_ZERO_POINT);"
     ));
@@ -165,26 +174,38 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     out.line(&format!(
         "static inline {pointer} {prefix}_{stem}(const {prefix}_state* state) {{ return ({pointer})state->results[{index}]; }}"
     ));
-    if !buffer.shape.is_static() {
+    if let Some(true_sizes) = &buffer.true_sizes {
         out.paragraph(
             "Returns the actual size of a dimension after the last run. The buffer has the size of the \
              upper bound.",
         );
-        out.line(&format!(
-            "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
-        ));
-        let indices = source.artifact.interface.fetches()[index].size_indices();
-        for (d, (place, size)) in indices.into_iter().zip(buffer.shape.sizes()).enumerate() {
-            let size =
-                place.map_or_else(|| size.to_string(), |place| format!("state->dynamic_sizes[{place}]"));
-            out.line(&format!("  if (dim == {d}u) return {size};"));
-        }
-        out.line("  (void)state;");
-        out.line("  return 0;");
-        out.line("}");
+        dim_size(out, source, buffer, true_sizes);
     }
     dequantize(out, source, buffer);
     out.blank();
+}
+
+/// Writes the function that returns the size of a dimension.
+fn dim_size(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>, true_sizes: &TrueSizes) {
+    let (prefix, stem) = (source.prefix, &buffer.stem);
+    out.line(&format!(
+        "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
+    ));
+    for (d, size) in true_sizes.dimensions.iter().enumerate() {
+        out.line(&format!("  if (dim == {d}u) return {size};"));
+    }
+    out.line("  (void)state;");
+    out.line("  return 0;");
+    out.line("}");
+}
+
+/// Returns the number of elements that conversions visit. In programs without named dimensions,
+/// this is the upper bound.
+fn count(source: &Source<'_>, buffer: &Buffer<'_>) -> String {
+    match &buffer.true_sizes {
+        Some(sizes) if !source.sizes.is_empty() => sizes.extent(1),
+        _ => format!("(int64_t){}_{}_COUNT", source.capitals, buffer.stem),
+    }
 }
 
 fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
@@ -222,6 +243,7 @@ fn run(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));
     out.line("  int32_t status;");
     out.line("  state->frame.error = NULL;");
+    sizes::check(out, source);
     constants::check(out, source, "run");
     super::device::load(out, source);
     out.line(&format!("  status = {entry}(&state->frame);"));
@@ -248,7 +270,8 @@ fn run(out: &mut Text, source: &Source<'_>) {
 /// Writes the function that takes all arguments and returns all results in one call.
 fn call(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
-    let (has_args, has_results) = (!source.arguments.is_empty(), !source.results.is_empty());
+    let has_args = !source.arguments.is_empty() || !source.sizes.is_empty();
+    let has_results = !source.results.is_empty();
     if !has_results && !has_args {
         return;
     }
@@ -261,6 +284,9 @@ fn call(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("static inline int32_t {prefix}_call({prefix}_state* state, {parameters}) {{"));
     for buffer in &source.arguments {
         out.line(&format!("  {prefix}_set_{0}(state, args->{0});", buffer.stem));
+    }
+    for size in &source.sizes {
+        out.line(&format!("  (void){prefix}_set_{0}(state, args->{0});", size.name));
     }
     for buffer in &source.results {
         out.line(&format!("  results->{0} = {prefix}_{0}(state);", buffer.stem));

@@ -1,6 +1,6 @@
 //! Macros for sizes and shapes, structs for pointers.
 
-use super::{Buffer, Source};
+use super::{Buffer, Source, sizes};
 use crate::cpp_type::c_remark;
 use crate::header::{Text, layout_table, literal};
 
@@ -31,6 +31,7 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     }
     source.arguments.iter().chain(&source.results).for_each(|buffer| shape(out, &source.capitals, buffer));
     out.blank();
+    sizes::limits(out, source);
     if artifact.constants_file.is_some() {
         layout_table(out, artifact, &format!("static const unsigned char {}_layout_hash[]", source.prefix));
         out.blank();
@@ -59,9 +60,9 @@ fn shape(out: &mut Text, capitals: &str, buffer: &Buffer<'_>) {
 /// Writes the types: pointers to arguments, pointers to results, and the state.
 pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
-    let pointers = |out: &mut Text, name: &str, comment: &str, buffers: &[Buffer<'_>]| {
+    let pointers = |out: &mut Text, name: &str, comment: &str, buffers: &[Buffer<'_>], sizes: &[String]| {
         // C has no empty structs.
-        if buffers.is_empty() {
+        if buffers.is_empty() && sizes.is_empty() {
             return;
         }
         out.comment(comment);
@@ -72,6 +73,7 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
             let (pointer, stem, shape) = (buffer.callers_pointer(), &buffer.stem, buffer.shape);
             out.line(&format!("  {pointer} {stem};  // {shape}{remark}"));
         }
+        sizes.iter().for_each(|size| out.line(size));
         out.line(&format!("}} {prefix}_{name};"));
         out.blank();
     };
@@ -80,8 +82,9 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
         "args",
         "The caller's memory for arguments and variables. Null selects the state's own memory.",
         &source.arguments,
+        &sizes::arguments(source),
     );
-    pointers(out, "results", "Addresses of the results after a run.", &source.results);
+    pointers(out, "results", "Addresses of the results after a run.", &source.results, &[]);
     out.comment("One computation with its memory. Access it only through the functions below.");
     out.line(&format!("typedef struct {prefix}_state {{"));
     out.line("  struct tfcompile_frame frame;");
@@ -90,6 +93,7 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     if source.artifact.interface.size_count() > 0 {
         out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.interface.size_count()));
     }
+    sizes::members(out, source);
     out.line(&format!("  void* memory;  // The argument of {prefix}_init."));
     super::device::members(out, source);
     out.line(&format!("}} {prefix}_state;"));

@@ -65,7 +65,7 @@ pub(super) fn accessors(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         }
     };
     let feeds = artifact.interface.feeds().iter().zip(&names.feeds).enumerate();
-    for (index, (feed, name)) in feeds.filter(|(_, (feed, _))| feed.range.is_none()) {
+    for (index, (feed, name)) in feeds {
         write("arg", index, &feed.shape, &format!("arg{index}"));
         if let Some(name) = name {
             write("arg", index, &feed.shape, &format!("arg_{name}"));
