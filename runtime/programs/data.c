@@ -33,8 +33,8 @@ struct buffer_table {
   uint64_t count;         // Number of elements.
   int rank;
   const int64_t* sizes;   // Size of each dimension, or the upper bound if it is data-dependent.
-  const int* size_index;  // Index of each dimension's reported size, or of the argument that holds it,
-                          // or -1; null if all are static.
+  const int* size_index;  // Index of each dimension's reported size, or of the argument that holds
+                          // it, or -1; null if all are static.
   const struct size_range* range;  // Null unless the buffer is such an argument.
 };
 

@@ -46,3 +46,4 @@ pub use programs::{benchmark_program, check_c_program, test_program};
 pub use runtime_headers::runtime_headers;
 pub use rust_module::{RustOptions, check_rust_module, rust_module};
 pub use shared::SharedLibrary;
+pub use sizes::shape_text;

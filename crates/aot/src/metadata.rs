@@ -22,7 +22,10 @@
 //!   `architectures`; `memory` is then the device's
 //! - `arguments` and `results`: `name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, the name
 //!   in the header; bounded results also have `dim_size_accessor`, and arrays of integers that are
-//!   quantized have `scale` and `zero_point`: real = scale × (stored - zero point)
+//!   quantized have `scale` and `zero_point`: real = scale × (stored - zero point). An argument of
+//!   the kind `size` holds the size of a dimension and has its `range`, the smallest and the largest
+//!   size. Arguments with such dimensions have `named_dimensions`: for each, the `dimension` and
+//!   the position of the `argument` that holds its size
 //! - `memory`: sizes in bytes
 //! - `profile_counters`
 //! - `inputs`: SHA-256 by role
@@ -32,7 +35,7 @@
 use crate::artifact::Artifact;
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
-use hlo::{Argument, Identifier, Interface, Origin, Output, Role};
+use hlo::{Argument, Identifier, Interface, NamedDimension, Origin, Output, Role, SizeRange};
 use serde_json::{Map, Value, json};
 use shape::{ArrayShape, PrimitiveType, Quantization};
 use support::{Error, Result};
@@ -42,6 +45,9 @@ pub const METADATA_MAGIC: [u8; 8] = *b"TFCMETA\0";
 
 /// Version of the record.
 pub const METADATA_VERSION: u32 = 1;
+
+/// Kind of an argument that holds the size of a named dimension.
+const SIZE: &str = "size";
 
 /// Optional contents of the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +144,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
 /// An argument or a result, with the name of its C++ accessor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accessor {
-    /// `feed`, `fetch`, `variable`, or `readonly variable`.
+    /// `feed`, `size`, `fetch`, `variable`, or `readonly variable`.
     pub kind: &'static str,
     /// Name that the config gives.
     pub name: Option<String>,
@@ -146,10 +152,14 @@ pub struct Accessor {
     pub node: String,
     /// Row-major shape. A fetch may have bounded dimensions.
     pub shape: ArrayShape,
-    /// Element accessor, such as `arg_x`.
+    /// Element accessor, such as `arg_x`, or the method that returns a size.
     pub accessor: String,
     /// The real numbers that its integers stand for, if they are quantized with one scale.
     pub quantization: Option<Quantization>,
+    /// The range of a size.
+    pub range: Option<SizeRange>,
+    /// Dimensions whose sizes the caller sets.
+    pub named_dimensions: Vec<NamedDimension>,
 }
 
 impl Accessor {
@@ -162,12 +172,20 @@ impl Accessor {
             "bytes": self.shape.byte_size(),
             "accessor": self.accessor,
         });
-        if !self.shape.is_static() {
+        if !self.shape.is_static() || !self.named_dimensions.is_empty() {
             entry["dim_size_accessor"] = json!(format!("{}_dim_size", self.accessor));
         }
         if let Some(Quantization { scale, zero_point }) = self.quantization {
             entry["scale"] = json!(scale);
             entry["zero_point"] = json!(zero_point);
+        }
+        if let Some(SizeRange { low, high }) = self.range {
+            entry["range"] = json!([low, high]);
+        }
+        if !self.named_dimensions.is_empty() {
+            let named =
+                |named: &NamedDimension| json!({ "dimension": named.dimension, "argument": named.size });
+            entry["named_dimensions"] = self.named_dimensions.iter().map(named).collect();
         }
         entry
     }
@@ -181,13 +199,18 @@ pub fn accessors(interface: &Interface) -> Result<Vec<Accessor>> {
 }
 
 fn arguments(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
+    let size = |index| names.sizes.iter().find(|size| size.argument == index);
     let accessor = |index: usize| match index.checked_sub(names.feeds.len()) {
-        None => accessor("arg", Some(index), names.feeds[index].as_deref()),
+        None => match size(index) {
+            Some(size) => size.name.clone(),
+            None => accessor("arg", Some(index), names.feeds[index].as_deref()),
+        },
         Some(variable) => accessor("var", None, names.variables[variable].as_deref()),
     };
     let entry = |(index, argument): (usize, &Argument)| Accessor {
         kind: match argument.role {
             Role::Variable if interface.new_value(index).is_none() => "readonly variable",
+            Role::Feed if argument.range.is_some() => SIZE,
             role => role.name(),
         },
         name: argument.name.clone(),
@@ -195,6 +218,8 @@ fn arguments(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
         shape: argument.shape.clone(),
         accessor: accessor(index),
         quantization: argument.quantization,
+        range: argument.range,
+        named_dimensions: argument.named_dimensions.clone(),
     };
     interface.arguments().iter().enumerate().map(entry).collect()
 }
@@ -209,7 +234,15 @@ fn results(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
             }
         };
         let (name, node, shape) = (result.name.clone(), result.id.to_string(), result.shape.clone());
-        Accessor { kind, name, node, shape, accessor, quantization: result.quantization }
+        let quantization = result.quantization;
+        let (range, named_dimensions) = match result.alias {
+            None => (None, Vec::new()),
+            Some(argument) => {
+                let argument = &interface.arguments()[argument];
+                (argument.range, argument.named_dimensions.clone())
+            }
+        };
+        Accessor { kind, name, node, shape, accessor, quantization, range, named_dimensions }
     };
     interface.results().iter().enumerate().map(entry).collect()
 }
@@ -229,7 +262,8 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
     };
     let mut arguments = Vec::new();
     for entry in entries("arguments")? {
-        let role = if text(entry, "kind")? == Role::Feed.name() { Role::Feed } else { Role::Variable };
+        let kind = text(entry, "kind")?;
+        let role = if kind == Role::Feed.name() || kind == SIZE { Role::Feed } else { Role::Variable };
         let mut argument = Argument::new(
             entry["name"].as_str().map(str::to_owned),
             identifier(entry, role == Role::Variable)?,
@@ -237,7 +271,12 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
             role,
         );
         argument.quantization = read_quantization(entry).ok_or_else(damaged)?;
+        argument.range = read_range(entry, &argument.shape).ok_or_else(damaged)?;
         arguments.push(argument);
+    }
+    for (k, entry) in entries("arguments")?.iter().enumerate() {
+        let named = read_named_dimensions(entry, &arguments[k], &arguments).ok_or_else(damaged)?;
+        arguments[k].named_dimensions = named;
     }
     let mut results = Vec::new();
     for entry in entries("results")? {
@@ -264,6 +303,34 @@ fn read_quantization(entry: &Value) -> Option<Option<Quantization>> {
         (Value::Null, Value::Null) => Some(None),
         (scale, zero_point) => Quantization::new(scale.as_f64()? as f32, zero_point.as_i64()?).map(Some),
     }
+}
+
+/// Returns the range of an argument that is a size; the outer `None` if it is damaged.
+fn read_range(entry: &Value, shape: &ArrayShape) -> Option<Option<SizeRange>> {
+    if entry["kind"] != SIZE {
+        return Some(None);
+    }
+    let ends: Vec<i64> = entry["range"].as_array()?.iter().filter_map(Value::as_i64).collect();
+    let &[low, high] = ends.as_slice() else { return None };
+    let is_range = 0 <= low && low <= high && high <= i64::from(i32::MAX);
+    (is_range && *shape == ArrayShape::new(PrimitiveType::S32, &[])).then_some(Some(SizeRange { low, high }))
+}
+
+/// Returns the named dimensions of an argument, one of `all`; `None` if they are damaged.
+fn read_named_dimensions(
+    entry: &Value,
+    argument: &Argument,
+    all: &[Argument],
+) -> Option<Vec<NamedDimension>> {
+    let read = |named: &Value| {
+        let number = |key: &str| usize::try_from(named[key].as_u64()?).ok();
+        let named = NamedDimension { dimension: number("dimension")?, size: number("argument")? };
+        let range = all.get(named.size)?.range?;
+        let fits =
+            named.dimension < argument.shape.rank() && range.high <= argument.shape.size(named.dimension);
+        fits.then_some(named)
+    };
+    entry["named_dimensions"].as_array().map_or(&[][..], Vec::as_slice).iter().map(read).collect()
 }
 
 /// Parses a shape such as `f32[2,<=3]`.

@@ -88,7 +88,7 @@ fn cpp_name(name: &str) -> String {
 }
 
 /// Returns the shape of an argument with the names of its dimensions, such as `f32[batch,16]`.
-pub(crate) fn shape_text(interface: &Interface, argument: &Argument) -> String {
+pub fn shape_text(interface: &Interface, argument: &Argument) -> String {
     if argument.named_dimensions.is_empty() {
         return argument.shape.to_string();
     }

@@ -60,7 +60,9 @@ fn the_interface_reads_back() {
         results[0].shape.dimensions[1].is_dynamic = true;
     });
     let quantized = crate::fixtures::quantized();
-    for artifact in [crate::fixtures::train(), crate::fixtures::types(), bounded, quantized] {
+    let named = [crate::fixtures::batched(), crate::fixtures::sequences()];
+    let others = [crate::fixtures::train(), crate::fixtures::types(), bounded, quantized];
+    for artifact in others.into_iter().chain(named) {
         let bytes = metadata_object(&artifact, &PLAIN).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let section = file.section_by_name(".tfcompile").unwrap();
@@ -74,6 +76,39 @@ fn the_interface_reads_back() {
     assert_eq!((quantization.scale, quantization.zero_point), (0.5, -3));
     feed["scale"] = json!(-0.5);
     assert!(read(&feed).is_err());
+}
+
+#[test]
+fn sizes_of_named_dimensions_are_recorded_and_checked() {
+    let bytes = metadata_object(&crate::fixtures::sequences(), &PLAIN).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let section = file.section_by_name(".tfcompile").unwrap();
+    let [record] = <[_; 1]>::try_from(records(section.data().unwrap())).unwrap();
+    assert_eq!(
+        record["arguments"][3],
+        json!({"name": "past/tokens", "node": "past/tokens:0", "kind": "size", "shape": "s32[]", "bytes": 4,
+               "accessor": "past_tokens", "range": [0, 4]})
+    );
+    assert_eq!(record["arguments"][1]["named_dimensions"], json!([{"dimension": 1, "argument": 3}]));
+    assert_eq!(record["arguments"][1]["dim_size_accessor"], "arg_q_dim_size");
+    assert_eq!(record["arguments"][2]["accessor"], "dim_class");
+    let damaged = |pointer: &str, value: serde_json::Value| {
+        let mut record = record.clone();
+        *record.pointer_mut(pointer).unwrap() = value;
+        read_interface(&record).is_err()
+    };
+    assert!(!damaged("/arguments/3/range/0", json!(1)));
+    for range in
+        [json!([5, 4]), json!([-1, 4]), json!([0, 5]), json!([4]), json!(null), json!([0, 1i64 << 40])]
+    {
+        assert!(damaged("/arguments/3/range", range));
+    }
+    assert!(damaged("/arguments/3/shape", json!("s64[]")));
+    for argument in [0, 2, 9] {
+        assert!(damaged("/arguments/1/named_dimensions/0/argument", json!(argument)), "{argument}");
+    }
+    assert!(damaged("/arguments/1/named_dimensions/0/dimension", json!(2)));
+    assert!(damaged("/arguments/1/named_dimensions/0/dimension", json!(0)));
 }
 
 #[test]

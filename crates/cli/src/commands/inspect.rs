@@ -144,8 +144,18 @@ fn memory(record: &Value) -> String {
     parts.join(", ")
 }
 
-/// Number, kind, node, shape, size, and accessor of each argument or result.
+/// Number, kind, node, shape, size, and accessor of each argument or result. The shape of an
+/// argument has the names of its dimensions, and that of a size its range.
 fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
+    let interface = aot::read_interface(record).ok();
+    let named_shape = |number: usize| {
+        let interface = interface.as_ref().filter(|_| key == "arguments")?;
+        let argument = interface.arguments().get(number)?;
+        Some(match argument.range {
+            Some(range) => format!("{}, {range}", argument.shape),
+            None => printable(&aot::shape_text(interface, argument)),
+        })
+    };
     let entries = record.get(key).and_then(Value::as_array).into_iter().flatten();
     let row = |(number, entry): (usize, &Value)| {
         let text = |key: &str| printable(entry[key].as_str().unwrap_or("-"));
@@ -153,7 +163,7 @@ fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
             number.to_string(),
             text("kind"),
             text("node"),
-            with_quantization(text("shape"), quantization(entry)),
+            with_quantization(named_shape(number).unwrap_or_else(|| text("shape")), quantization(entry)),
             human_bytes(entry["bytes"].as_u64().unwrap_or(0)),
             format!("{}()", text("accessor")),
         ]
