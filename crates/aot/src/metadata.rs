@@ -23,7 +23,7 @@
 //! - `arguments` and `results`: `name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, the name
 //!   in the header; bounded results also have `dim_size_accessor`, and arrays of integers that are
 //!   quantized have `scale` and `zero_point`: real = scale × (stored - zero point). An argument of
-//!   the kind `size` holds the size of a dimension and has its `range`, the smallest and the largest
+//!   kind `size` holds the size of a dimension and has its `range`, the smallest and the largest
 //!   size. Arguments with such dimensions have `named_dimensions`: for each, the `dimension` and
 //!   the position of the `argument` that holds its size
 //! - `memory`: sizes in bytes
