@@ -6,12 +6,14 @@
 
 mod methods;
 mod quantization;
+mod sizes;
 mod types;
 
 use crate::artifact::{Artifact, Signature};
 use crate::cpp_name::RUST_KEYWORDS;
 use crate::header::{CppNames, Text, cpp_names, not_freestanding};
 use crate::quantized::Quantized;
+use crate::sizes::{Size, TrueSizes, shape_text};
 use hlo::{Argument, Identifier, Interface, Output};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
@@ -34,10 +36,12 @@ struct Source<'a> {
     options: RustOptions,
     /// Name of the struct, and prefix of other names.
     name: &'a str,
-    /// Feeds, then variables.
+    /// Feeds, then variables, without the sizes of named dimensions.
     arguments: Vec<Field<'a>>,
     /// Fetches.
     fetches: Vec<Field<'a>>,
+    /// Sizes of named dimensions.
+    sizes: Vec<Size>,
 }
 
 /// An array in the struct's memory.
@@ -45,11 +49,20 @@ struct Field<'a> {
     /// `arg_x`, `arg0`, `var_w`, `result_y`.
     name: String,
     shape: &'a ArrayShape,
+    /// Number of the argument or fetch.
+    index: usize,
+    /// Shape with the names of dimensions.
+    shape_text: String,
     /// Identifier in the graph.
     id: &'a Identifier,
-    /// `[[f32; 3]; 2]`.
+    /// Type in memory: `[[f32; 3]; 2]`.
+    memory_type: String,
+    /// Type for the caller: `[[f32; 3]]` if the size of dimension 0 has a name.
     rust_type: String,
     quantized: Option<Quantized>,
+    /// Expressions for its sizes, if they change from run to run. In programs without named
+    /// dimensions, arrays have their upper bounds.
+    true_sizes: Option<TrueSizes>,
 }
 
 /// Returns the Rust module of an artifact, as contents of a file for `include!`.
@@ -68,6 +81,7 @@ pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String>
         name: artifact.cpp_class.class_name(),
         arguments: arguments(&artifact.interface, &names),
         fetches: fetches(&artifact.interface, &names),
+        sizes: names.sizes,
     };
     let mut out = Text::new();
     types::types(&mut out, &source);
@@ -97,8 +111,9 @@ fn check_names(signature: Signature<'_>, has_device: bool) -> Result<()> {
     let on_device =
         arguments.iter().chain(&fetches).filter(|_| has_device).map(|field| (field, "_on_device"));
     let in_arguments = arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
+    let sized = arguments.iter().filter(|a| a.true_sizes.is_some()).map(|a| (a, "_sizes"));
     let in_fetches = fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
-    for (field, suffix) in in_arguments.chain(in_fetches).chain(on_device) {
+    for (field, suffix) in in_arguments.chain(sized).chain(in_fetches).chain(on_device) {
         if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
             return Err(Error::invalid(format!(
                 "'{}' and '{other}' would both define the Rust method {}{suffix}; give one of them another name in the \
@@ -123,25 +138,50 @@ fn check_names(signature: Signature<'_>, has_device: bool) -> Result<()> {
 }
 
 fn arguments<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
+    let sizes = &names.sizes;
+    let size = |number: usize| {
+        let size = sizes.iter().find(|size| size.argument == number);
+        format!("self.{}()", size.expect("a size for each named dimension").name)
+    };
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
     let all = interface.arguments().iter().zip(names).enumerate();
     let field = |(index, (argument, (kind, name))): (usize, (&'a Argument, (&str, &Option<String>)))| {
         let quantized = Quantized::new(&argument.shape, argument.quantization);
-        field(kind, index, name, &argument.shape, &argument.id, quantized)
+        let true_sizes = TrueSizes::of_argument(argument, size);
+        let is_sliced = argument.named_dimensions.iter().any(|named| named.dimension == 0);
+        let shape_text = shape_text(interface, argument);
+        let field = field(kind, index, name, &argument.shape, &argument.id, quantized);
+        let rust_type = if is_sliced { types::slice_of(&argument.shape) } else { field.rust_type };
+        Field { true_sizes, shape_text, rust_type, ..field }
     };
-    all.map(field).collect()
+    all.filter(|(_, (argument, _))| argument.range.is_none()).map(field).collect()
 }
 
 fn fetches<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
     let all = interface.fetches().iter().zip(&names.fetches).enumerate();
     let field = |(index, (fetch, name)): (usize, (&'a Output, &Option<String>))| {
         let quantized = Quantized::new(&fetch.shape, fetch.quantization);
-        field("result", index, name, &fetch.shape, &fetch.id, quantized)
+        let field = field("result", index, name, &fetch.shape, &fetch.id, quantized);
+        if names.sizes.is_empty() || fetch.shape.is_static() {
+            return field;
+        }
+        let true_sizes = Some(true_sizes(fetch));
+        let is_sliced = fetch.shape.dimensions[0].is_dynamic;
+        let rust_type = if is_sliced { types::slice_of(&fetch.shape) } else { field.rust_type };
+        Field { true_sizes, rust_type, ..field }
     };
     all.map(field).collect()
 }
 
+/// Returns Rust expressions for the sizes of a fetch, some of which the run reports.
+fn true_sizes(fetch: &Output) -> TrueSizes {
+    let indices = fetch.size_indices();
+    let size = |index| format!("self.memory.dynamic_sizes[{index}] as usize");
+    TrueSizes::new(&fetch.shape, |d| indices[d].map(size))
+}
+
+/// Returns the field of an array whose shape is the same in all runs.
 fn field<'a>(
     kind: &str,
     index: usize,
@@ -154,7 +194,9 @@ fn field<'a>(
         Some(name) => format!("{kind}_{name}"),
         None => format!("{kind}{index}"),
     };
-    Field { name, shape, id, rust_type: types::rust_type(shape), quantized }
+    let memory_type = types::rust_type(shape);
+    let (rust_type, shape_text) = (memory_type.clone(), shape.to_string());
+    Field { name, shape, index, shape_text, id, memory_type, rust_type, quantized, true_sizes: None }
 }
 
 impl Field<'_> {
@@ -162,30 +204,31 @@ impl Field<'_> {
     fn constant(&self, what: &str) -> String {
         format!("{}_{what}", self.name.to_ascii_uppercase())
     }
+
+    /// Returns the expression for the number of elements of the caller's slice; `None` if the
+    /// caller has an array.
+    fn rows(&self) -> Option<&str> {
+        let sizes = self.true_sizes.as_ref()?;
+        (self.rust_type != self.memory_type).then(|| sizes.dimensions[0].as_str())
+    }
 }
 
 impl Source<'_> {
     fn feeds(&self) -> &[Field<'_>] {
-        &self.arguments[..self.artifact.interface.feed_count()]
+        &self.arguments[..self.feed_count()]
     }
 
     fn variables(&self) -> &[Field<'_>] {
-        &self.arguments[self.artifact.interface.feed_count()..]
+        &self.arguments[self.feed_count()..]
+    }
+
+    /// Number of feeds that are not sizes.
+    fn feed_count(&self) -> usize {
+        self.artifact.interface.feed_count() - self.sizes.len()
     }
 
     /// Returns all arrays in the memory.
     fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
         self.arguments.iter().chain(&self.fetches)
-    }
-
-    /// Returns Rust expressions for the size of each dimension of a fetch. `dynamic_sizes` is the
-    /// array that the run reports.
-    fn true_sizes(&self, fetch: usize, dynamic_sizes: &str) -> Vec<String> {
-        let fetch = &self.artifact.interface.fetches()[fetch];
-        let size = |(index, size): (Option<usize>, i64)| match index {
-            Some(index) => format!("{dynamic_sizes}[{index}] as usize"),
-            None => size.to_string(),
-        };
-        fetch.size_indices().into_iter().zip(fetch.shape.sizes()).map(size).collect()
     }
 }

@@ -43,6 +43,12 @@ fn quantized_arrays() {
 }
 
 #[test]
+fn named_dimensions() {
+    check("batched_no_std.rs.txt", &crate::fixtures::batched(), &RustOptions { no_std: true });
+    check("sequences.rs.txt", &crate::fixtures::sequences(), &RustOptions::default());
+}
+
+#[test]
 fn programs_for_gpus() {
     let train = crate::fixtures::on_cuda(crate::fixtures::train());
     check("train_cuda.rs.txt", &train, &RustOptions::default());

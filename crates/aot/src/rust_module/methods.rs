@@ -1,7 +1,7 @@
 //! Methods of the model, from the templates in `templates`.
 
 use super::types::{ALLOW, about};
-use super::{Field, RUNTIME, Source, quantization};
+use super::{Field, RUNTIME, Source, quantization, sizes, true_sizes};
 use crate::DeviceDriver;
 use crate::header::{Constants, Text};
 use crate::template::fill;
@@ -18,6 +18,7 @@ pub(super) fn methods(out: &mut Text, source: &Source<'_>) {
         ("ALLOW", ALLOW),
         ("NAME", name),
         ("NEW", &new(source)),
+        ("SIZES", &sizes::methods(source)),
         ("ACCESSORS", &all_accessors(source)),
         ("SET_CONSTANTS", &set_constants(source)),
         ("PROFILE_COUNTERS", &profile_counters(source)),
@@ -35,17 +36,18 @@ pub(super) fn methods(out: &mut Text, source: &Source<'_>) {
 
 fn new(source: &Source<'_>) -> String {
     let constants = if source.artifact.constants_file.is_some() { ", constants: None" } else { "" };
+    let constants = format!("{constants}{}", sizes::initializer(source));
     if source.options.no_std {
         let fields = source.fields().map(|field| field.name.as_str());
         let fields = fields.chain(["temps", "scratch", "profile_counters", "dynamic_sizes"]);
         let fields = lines(fields.map(|field| format!("{field}: {RUNTIME}::Aligned::zeroed(),")));
-        let values = [("NAME", source.name), ("FIELDS", &fields), ("CONSTANTS", constants)];
+        let values = [("NAME", source.name), ("FIELDS", &fields), ("CONSTANTS", constants.as_str())];
         fill(template!("new_no_std"), &values)
     } else {
         let device = device_field(source);
         fill(
             template!("new"),
-            &[("SCRATCH", &scratch(source)), ("DEVICE", &device), ("CONSTANTS", constants)],
+            &[("SCRATCH", &scratch(source)), ("DEVICE", &device), ("CONSTANTS", constants.as_str())],
         )
     }
 }
@@ -64,6 +66,7 @@ fn all_accessors(source: &Source<'_>) -> String {
     let mut text = String::new();
     for feed in source.feeds() {
         text += &accessors("Feed", feed);
+        text += &sizes::of_argument(feed);
         text += &quantization::constants("feed", feed);
         text += &quantization::quantize("feed", feed);
     }
@@ -78,7 +81,7 @@ fn all_accessors(source: &Source<'_>) -> String {
         text += &quantization::constants("fetch", fetch);
         text += &quantization::dequantize("fetch", fetch);
         if !fetch.shape.is_static() {
-            let sizes = source.true_sizes(index, "self.memory.dynamic_sizes").join(", ");
+            let sizes = true_sizes(&source.artifact.interface.fetches()[index]).dimensions.join(", ");
             let rank = fetch.shape.rank().to_string();
             let values = [("NAME", fetch.name.as_str()), ("RANK", &rank), ("SIZES", &sizes)];
             text += &fill(template!("sizes"), &values);
@@ -89,13 +92,18 @@ fn all_accessors(source: &Source<'_>) -> String {
 
 fn getter(what: &str, field: &Field<'_>) -> String {
     let Field { name, rust_type, .. } = field;
-    format!("{}\npub fn {name}(&self) -> &{rust_type} {{ &self.memory.{name} }}\n", about(what, field))
+    let part = field.rows().map_or_else(String::new, |rows| format!("[..{rows}]"));
+    format!("{}\npub fn {name}(&self) -> &{rust_type} {{ &self.memory.{name}{part} }}\n", about(what, field))
 }
 
 fn accessors(what: &str, field: &Field<'_>) -> String {
     let Field { name, rust_type, .. } = field;
+    let body = match field.rows() {
+        None => format!("&mut self.memory.{name}"),
+        Some(rows) => format!("let rows = {rows}; &mut self.memory.{name}[..rows]"),
+    };
     format!(
-        "{}{}\npub fn {name}_mut(&mut self) -> &mut {rust_type} {{ &mut self.memory.{name} }}\n",
+        "{}{}\npub fn {name}_mut(&mut self) -> &mut {rust_type} {{ {body} }}\n",
         getter(what, field),
         about(&format!("{what}, to write:"), field)
     )
@@ -171,7 +179,10 @@ fn call(source: &Source<'_>) -> String {
         return String::new();
     }
     let workers = if source.options.no_std { ", None" } else { "" };
-    fill(template!("call"), &[("NAME", source.name), ("WORKERS", workers)])
+    let sizes = sizes::of_inputs(source);
+    let about = if sizes.is_empty() { template!("about_call") } else { template!("about_call_with_sizes") };
+    let values = [("ABOUT", about), ("NAME", source.name), ("WORKERS", workers), ("SIZES", &sizes)];
+    fill(template!("call"), &values)
 }
 
 fn outputs(source: &Source<'_>) -> String {
@@ -229,7 +240,8 @@ fn enter(source: &Source<'_>) -> String {
         ("CONSTANTS", &constants),
         ("FRAME_CONSTANTS", in_frame),
         ("MEMORY", memory),
-        ("ARG_COUNT", &source.arguments.len().to_string()),
+        ("SIZES", &sizes::values(source)),
+        ("ARG_COUNT", &artifact.interface.arguments().len().to_string()),
         ("ARGS", &argument_addresses(source)),
         ("RESULT_COUNT", &artifact.interface.results().len().to_string()),
         ("RESULTS", &result_addresses(source)),
@@ -253,14 +265,29 @@ fn parameters(source: &Source<'_>, scratch: &str) -> String {
 
 /// Returns the address expression of each argument. The caller may provide the memory of feeds.
 fn argument_addresses(source: &Source<'_>) -> String {
-    let feeds = source.feeds().iter().map(|Field { name, .. }| {
+    let feed = |field: &Field<'_>| {
+        let name = &field.name;
+        let own = format!("(&raw mut memory.{name}).cast()");
+        if field.rows().is_some() {
+            return fill(template!("rows"), &[("NAME", name), ("ROWS", &field.shape.size(0).to_string())]);
+        }
         format!(
-            "match inputs {{ Some(inputs) => ::core::ptr::from_ref(inputs.{name}).cast_mut().cast(), None => (&raw mut memory.{name}).cast() }},"
+            "match inputs {{ Some(inputs) => ::core::ptr::from_ref(inputs.{name}).cast_mut().cast(), None => {own} }},"
         )
-    });
-    let variables =
-        source.variables().iter().map(|Field { name, .. }| format!("(&raw mut memory.{name}).cast(),"));
-    lines(feeds.chain(variables))
+    };
+    let address = |index: usize| {
+        if let Some(size) = source.sizes.iter().position(|size| size.argument == index) {
+            return format!("(&raw mut sizes[{size}]).cast(),");
+        }
+        let field = source.arguments.iter().find(|field| field.index == index);
+        let field = field.expect("a field for each other argument");
+        if index < source.artifact.interface.feed_count() {
+            feed(field).trim_end().to_owned()
+        } else {
+            format!("(&raw mut memory.{}).cast(),", field.name)
+        }
+    };
+    lines((0..source.artifact.interface.arguments().len()).map(address))
 }
 
 fn result_addresses(source: &Source<'_>) -> String {

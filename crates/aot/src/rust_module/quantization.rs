@@ -1,6 +1,6 @@
 //! Constants and methods of quantized arrays.
 
-use super::types::{element, nested};
+use super::types::{element, nested, slice_type};
 use super::{Field, RUNTIME};
 use crate::header::quoted;
 
@@ -24,8 +24,11 @@ pub(super) fn quantize(kind: &str, field: &Field<'_>) -> String {
         return String::new();
     };
     let (name, rank) = (&field.name, field.shape.rank());
-    let (to, from) = (flat_mut(&format!("self.memory.{name}"), rank), flat("values", rank));
-    let (id, floats) = (quoted(&field.id.to_string()), nested("f32", field.shape));
+    let (to, from) = match field.rows() {
+        None => (flat_mut(&format!("self.memory.{name}"), rank), flat("values", rank)),
+        Some(_) => (flat_slice_mut(&format!("self.{name}_mut()"), rank), flat_slice("values", rank)),
+    };
+    let (id, floats) = (quoted(&field.id.to_string()), floats(field));
     let (scale, zero_point) = (field.constant("SCALE"), field.constant("ZERO_POINT"));
     format!(
         "/// Writes {kind} {id}, each element the integer nearest to a real number. Halves are\n\
@@ -44,8 +47,11 @@ pub(super) fn dequantize(kind: &str, field: &Field<'_>) -> String {
         return String::new();
     }
     let (name, rank) = (&field.name, field.shape.rank());
-    let (from, to) = (flat(&format!("self.memory.{name}"), rank), flat_mut("values", rank));
-    let (id, floats) = (quoted(&field.id.to_string()), nested("f32", field.shape));
+    let (from, to) = match field.rows() {
+        None => (flat(&format!("self.memory.{name}"), rank), flat_mut("values", rank)),
+        Some(_) => (flat_slice(&format!("self.{name}()"), rank), flat_slice_mut("values", rank)),
+    };
+    let (id, floats) = (quoted(&field.id.to_string()), floats(field));
     let (scale, zero_point) = (field.constant("SCALE"), field.constant("ZERO_POINT"));
     format!(
         "/// Copies {kind} {id} as real numbers.\n\
@@ -53,6 +59,21 @@ pub(super) fn dequantize(kind: &str, field: &Field<'_>) -> String {
          for (value, stored) in {to}.iter_mut().zip({from}) {{\n\
          *value = {RUNTIME}::dequantize(i32::from(*stored), Self::{scale}, Self::{zero_point});\n}}\n}}\n"
     )
+}
+
+/// Returns the type of the caller's real numbers.
+fn floats(field: &Field<'_>) -> String {
+    if field.rows().is_some() { slice_type("f32", field.shape) } else { nested("f32", field.shape) }
+}
+
+/// Returns an expression for the elements of a slice of nested arrays as a slice.
+fn flat_slice(slice: &str, rank: usize) -> String {
+    format!("{slice}{}", ".as_flattened()".repeat(rank - 1))
+}
+
+/// Like [`flat_slice`], to write.
+fn flat_slice_mut(slice: &str, rank: usize) -> String {
+    format!("{slice}{}", ".as_flattened_mut()".repeat(rank - 1))
 }
 
 /// Returns an expression for the elements of a nested array as a slice.

@@ -16,6 +16,19 @@ pub(super) fn nested(element: &str, shape: &ArrayShape) -> String {
     shape.sizes().iter().rev().fold(element.to_owned(), |inner, size| format!("[{inner}; {size}]"))
 }
 
+/// Returns the type of a slice with any number of elements of dimension 0.
+pub(super) fn slice_of(shape: &ArrayShape) -> String {
+    slice_type(element(shape.element_type), shape)
+}
+
+/// Returns the type of a slice whose elements are nested arrays with the sizes of a shape, and
+/// other elements.
+pub(super) fn slice_type(element: &str, shape: &ArrayShape) -> String {
+    let inner =
+        shape.sizes().iter().skip(1).rev().fold(element.to_owned(), |inner, n| format!("[{inner}; {n}]"));
+    format!("[{inner}]")
+}
+
 /// Returns the type of an element. Types that do not exist in Rust are raw bits or pairs, as in the
 /// C header.
 pub(super) fn element(element_type: PrimitiveType) -> &'static str {
@@ -48,7 +61,7 @@ fn remark(element_type: PrimitiveType) -> Option<&'static str> {
 /// Returns a line of documentation about an array.
 pub(super) fn about(what: &str, field: &Field<'_>) -> String {
     let remark = remark(field.shape.element_type).map_or(String::new(), |remark| format!(" {remark}"));
-    format!("/// {what} {}: `{}`.{remark}", quoted(&field.id.to_string()), field.shape)
+    format!("/// {what} {}: `{}`.{remark}", quoted(&field.id.to_string()), field.shape_text)
 }
 
 /// Silences lints about names that come from the graph, and about unused items.
@@ -112,12 +125,18 @@ fn begin(out: &mut Text, source: &Source<'_>) {
 fn model(out: &mut Text, source: &Source<'_>) {
     let (name, no_std) = (source.name, source.options.no_std);
     let list = |fields: &[Field<'_>]| {
-        fields.iter().map(|f| format!("{}: {}", f.name, f.shape)).collect::<Vec<_>>().join(", ")
+        fields.iter().map(|f| (f.index, format!("{}: {}", f.name, f.shape_text))).collect::<Vec<_>>()
     };
+    let mut arguments = list(&source.arguments);
+    arguments.extend(source.sizes.iter().map(|s| (s.argument, format!("{}: {}", s.name, s.range))));
+    arguments.sort_unstable();
+    let join =
+        |all: Vec<(usize, String)>| all.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(", ");
+
     for line in [
         "/// A compiled graph with its memory: arguments, variables, results.".to_owned(),
         "///".to_owned(),
-        format!("/// `({}) -> ({})`", list(&source.arguments), list(&source.fetches)),
+        format!("/// `({}) -> ({})`", join(arguments), join(list(&source.fetches))),
         "///".to_owned(),
         if no_std {
             "/// Contains all of its memory, initially zero, so a static takes no space in the program's file. Never allocates.".to_owned()
@@ -139,6 +158,10 @@ fn model(out: &mut Text, source: &Source<'_>) {
     if source.artifact.device.is_some() {
         out.line(&format!("    device: {RUNTIME}::Device,"));
     }
+    if !source.sizes.is_empty() {
+        out.line("    // How much each is below the largest size.");
+        out.line(&format!("    sizes: [usize; {}],", source.sizes.len()));
+    }
     if source.artifact.constants_file.is_some() {
         out.line(&format!("    constants: ::core::option::Option<{RUNTIME}::Constants>,"));
     }
@@ -154,7 +177,7 @@ fn memory(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("struct {name}Memory {{"));
     let mut aligned = |field: &str, of: &str| out.line(&format!("    {field}: {RUNTIME}::Aligned<{of}>,"));
     for field in source.fields() {
-        aligned(&field.name, &field.rust_type);
+        aligned(&field.name, &field.memory_type);
     }
     aligned("temps", &format!("[u8; {}]", memory.temps));
     if source.options.no_std {
