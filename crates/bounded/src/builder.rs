@@ -43,6 +43,8 @@ pub struct Builder {
     scopes: Vec<Scope>,
     reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
     budget: Budget,
+    /// Parameters of the entry that are sizes of named dimensions.
+    size_parameters: Vec<InstructionId>,
 }
 
 /// The numbers of objects built so far.
@@ -68,6 +70,7 @@ impl Builder {
             scopes: vec![Scope::entry("main")],
             reducers: BTreeMap::new(),
             budget: Budget::default(),
+            size_parameters: Vec::new(),
         }
     }
 
@@ -180,6 +183,42 @@ impl Builder {
     /// Records the range of an integer, in addition to what follows from its operands.
     pub fn note_range(&mut self, id: InstructionId, range: Range) {
         self.scope().ranges.insert(id, range);
+    }
+
+    /// Adds a parameter of the entry that is the size of a named dimension, from `low` to `high`.
+    pub fn add_size_parameter(&mut self, id: InstructionId, low: i64, high: i64) {
+        self.note_range(id, Range { low: Some(low), high: Some(high) });
+        self.size_parameters.push(id);
+    }
+
+    /// Returns the size of a named dimension for use in the innermost scope.
+    pub fn size_parameter(&mut self, position: usize) -> InstructionId {
+        let shape = Shape::scalar(PrimitiveType::S32);
+        let mut id = self.size_parameters[position];
+        for scope in &mut self.scopes[1..] {
+            id = scope.capture(id, &shape);
+        }
+        id
+    }
+
+    /// Returns the position of the named dimension whose size this is, if it is one.
+    pub fn named_size(&self, id: InstructionId) -> Option<usize> {
+        let mut id = id;
+        for level in (0..self.scopes.len()).rev() {
+            id = self.origin(level, id);
+            if level == 0 {
+                break;
+            }
+            let scope = &self.scopes[level];
+            let captures = scope.captures.as_ref()?;
+            let instruction = &scope.computation[id];
+            let Op::GetTupleElement { index } = *instruction.op() else { return None };
+            if instruction.operands()[0] != captures.parameter || !captures.is_captured(index) {
+                return None;
+            }
+            id = captures.outer[index];
+        }
+        self.size_parameters.iter().position(|&size| size == id)
     }
 
     /// The computation being built.

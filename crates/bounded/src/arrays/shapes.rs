@@ -73,17 +73,18 @@ impl Builder {
     /// True if two sizes are the same value. Looks through conversions and through elements of
     /// vectors concatenated from it.
     fn same_size(&self, a: InstructionId, b: InstructionId) -> bool {
-        self.origin(a) == self.origin(b)
+        self.origin(self.level(), a) == self.origin(self.level(), b)
     }
 
-    fn origin(&self, mut id: InstructionId) -> InstructionId {
-        let computation = &self.scope_ref().computation();
+    /// Returns the instruction of an open scope whose value this one has.
+    pub(crate) fn origin(&self, level: usize, mut id: InstructionId) -> InstructionId {
+        let computation = &self.scope_at(level).computation();
         let mut position = 0usize;
         loop {
             let instruction = &computation[id];
             id = match instruction.op() {
                 Op::Convert {} | Op::Reshape {} => instruction.operands()[0],
-                Op::Maximum {} if self.is_size(instruction.operands()[0]) => instruction.operands()[0],
+                Op::Maximum {} if self.is_size(level, instruction.operands()[0]) => instruction.operands()[0],
                 Op::Slice { slice } if slice.len() == 1 => {
                     position = (slice[0].start + position as i64 * slice[0].stride) as usize;
                     instruction.operands()[0]
@@ -110,8 +111,8 @@ impl Builder {
     }
 
     /// True if a value is never negative.
-    fn is_size(&self, id: InstructionId) -> bool {
-        self.range(id).low.is_some_and(|low| low >= 0)
+    fn is_size(&self, level: usize, id: InstructionId) -> bool {
+        self.range_at(level, id).low.is_some_and(|low| low >= 0)
     }
 
     /// `BroadcastTo` data-dependent sizes. Dimensions of size 1 are broadcast; others already have

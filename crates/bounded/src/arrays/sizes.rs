@@ -82,8 +82,13 @@ impl Builder {
 
     /// Returns one integer of a vector, or a scalar, as an `s32` scalar.
     pub fn s32_element(&mut self, id: InstructionId, position: i64) -> Result<InstructionId> {
-        let element = match self.rank(id) {
-            0 => id,
+        // An element by itself has a narrower range than the whole vector.
+        let place = usize::try_from(position).ok().and_then(|position| self.linear_element(id, position));
+        let origin = place.filter(|place| place.offset == 0).and_then(|place| place.base);
+        let origin = origin.filter(|&(base, _)| self.array(base).element_count() == 1);
+        let element = match (origin, self.rank(id)) {
+            (Some((base, _)), _) => base,
+            (None, 0) => id,
             _ => self.slice_in(id, 0, position, position + 1)?,
         };
         let element = self.reshape(element, &[])?;

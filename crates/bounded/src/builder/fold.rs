@@ -1,15 +1,19 @@
 //! Compile-time constants: evaluates the instructions built so far that depend on no parameter.
 
-use crate::builder::{Builder, Scope};
+use crate::builder::{Builder, Scope, integer_vector};
 use evaluator::{Evaluator, Limits};
 use hlo::{InstructionId, Module, Op, Opcode};
 use shape::{ArrayShape, Literal, Shape, index};
+use support::Result;
 
 /// Maximum number of elements of an instruction to evaluate. Shapes, axes, and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
 
 /// Maximum number of elements of constants to rebuild within a branch or a loop.
 const MAX_COPIED_ELEMENTS: i64 = 1024;
+
+/// Maximum number of elements of a vector of sizes whose elements are followed one by one.
+pub(super) const MAX_SHAPE: i64 = 16;
 
 /// Maximum number of steps of one evaluation.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
@@ -47,7 +51,7 @@ fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal
         let limit = scope.fold_steps_left.get().min(MAX_STEPS_OF_ONE);
         let (value, steps) = match values {
             Some(values) => evaluate_instruction(module, scope, top, &values, limit),
-            None => (None, 0),
+            None => (known_slice(module, scope, top), 0),
         };
         scope.fold_steps_left.set(scope.fold_steps_left.get().saturating_sub(steps));
         scope.folded.insert(top, value);
@@ -79,6 +83,28 @@ impl Builder {
     pub fn linear_element(&mut self, id: InstructionId, position: usize) -> Option<LinearElement> {
         let (module, scope) = self.module_and_scope();
         linear_element(module, scope, id, position, MAX_ADDITIONS)
+    }
+
+    /// True for a short vector of integers that is not known as a whole. Its elements may be.
+    pub(super) fn is_shape(&mut self, id: InstructionId) -> bool {
+        let array = self.scope_ref().shape(id).as_array();
+        let is_short = array.is_some_and(|array| {
+            array.rank() == 1
+                && array.is_static()
+                && array.element_type.is_integer()
+                && array.element_count() <= MAX_SHAPE
+        });
+        is_short && self.fold(id).is_none()
+    }
+
+    /// Returns an element of a vector as a scalar.
+    pub(super) fn scalar_of_vector(&mut self, id: InstructionId, position: i64) -> Result<InstructionId> {
+        let element = self.slice_in(id, 0, position, position + 1)?;
+        let element = self.reshape(element, &[])?;
+        Ok(match self.fold(element) {
+            Some(known) => self.literal(known),
+            None => element,
+        })
     }
 
     /// Returns the sum of two integers, if it is known although they are not: `c - n` and `n`.
@@ -187,6 +213,27 @@ fn linear_element(
             _ => return Some(unknown),
         }
     }
+}
+
+/// Returns the value of a slice of a short vector of which only those elements are known, such as a
+/// shape with a size that the caller chooses.
+fn known_slice(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
+    let instruction = &scope.computation[id];
+    let array = instruction.shape().as_array()?;
+    let Op::Slice { slice } = instruction.op() else { return None };
+    let [range] = slice[..] else { return None };
+    let (element_type, count, vector) =
+        (array.element_type, array.element_count(), instruction.operands()[0]);
+    if !element_type.is_integer() || count > MAX_SHAPE {
+        return None;
+    }
+    let mut values = Vec::new();
+    for at in 0..count {
+        let position = usize::try_from(range.start + at * range.stride).ok()?;
+        let element = linear_element(module, scope, vector, position, MAX_ADDITIONS)?;
+        values.push(Some(element.offset).filter(|_| element.base.is_none())?);
+    }
+    integer_vector(element_type, &values)
 }
 
 /// Returns the value of an empty array, which is known regardless of its operands.

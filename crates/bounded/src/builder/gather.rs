@@ -6,6 +6,21 @@ use shape::PrimitiveType;
 use support::Result;
 
 impl Builder {
+    /// Returns the elements of a vector at positions, one by one, so that known ones remain known.
+    fn selected(
+        &mut self,
+        vector: InstructionId,
+        positions: &[i64],
+        is_scalar: bool,
+    ) -> Result<InstructionId> {
+        let mut elements = Vec::new();
+        for &position in positions {
+            let element = self.scalar_of_vector(vector, position)?;
+            elements.push(if is_scalar { element } else { self.reshape(element, &[1])? });
+        }
+        if is_scalar { Ok(elements[0]) } else { self.concatenate(&elements, 0) }
+    }
+
     /// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, with the
     /// index at dimension `axis`.
     pub fn gather_along(
@@ -31,6 +46,13 @@ impl Builder {
         if result.contains(&0) || sizes[axis] == 0 {
             let element_type = self.element_type(params);
             return self.splat(element_type, &result, 0.0);
+        }
+        if index_sizes.len() <= 1
+            && let Some(positions) = self.fold(indices).and_then(|literal| literal.to_i64s())
+            && self.is_shape(params)
+            && positions.iter().all(|position| (0..sizes[0]).contains(position))
+        {
+            return self.selected(params, &positions, index_sizes.is_empty());
         }
         let mut gather_dimension_numbers = GatherDimensionNumbers {
             collapsed_slice_dims: vec![axis],

@@ -310,6 +310,11 @@ impl Builder {
         dimensions: &[usize],
     ) -> Result<InstructionId> {
         let element_type = self.element_type(id);
+        if let (Reducer::Multiply, [0]) = (reducer, dimensions)
+            && self.is_shape(id)
+        {
+            return self.count_of(id);
+        }
         // A maximum is a single operation, so that vectors of elements are reduced at once.
         let (id, reducer) = match reducer {
             Reducer::LargestNumber if element_type.is_floating_point() => {
@@ -337,6 +342,23 @@ impl Builder {
         let initial = self.literal(reducer.neutral(element_type));
         let to_apply = self.reducer(reducer, element_type)?;
         self.op(Op::ReduceWindow { window, to_apply }, &[id, initial])
+    }
+
+    /// Returns the product of the elements of a vector of sizes, one by one, so that it is known if
+    /// they are.
+    fn count_of(&mut self, vector: InstructionId) -> Result<InstructionId> {
+        let mut product: Option<InstructionId> = None;
+        for position in 0..self.sizes(vector)[0] {
+            let factor = self.scalar_of_vector(vector, position)?;
+            let is_one = self.fold(factor).is_some_and(|literal| literal.scalar_at(0).as_i64() == Some(1));
+            product = match product {
+                Some(product) if is_one => Some(product),
+                Some(product) => Some(self.mul(product, factor)?),
+                None => Some(factor),
+            };
+        }
+        let element_type = self.element_type(vector);
+        Ok(product.unwrap_or_else(|| self.scalar(element_type, 1.0)))
     }
 
     /// Returns copies of an array along new leading dimensions.

@@ -307,7 +307,7 @@ fn finish_branch(
         let mut elements = Vec::new();
         for (value, value_type) in results.into_iter().zip(types) {
             let value = value_type::coerce(cx, value, value_type)?;
-            elements.extend(value_type::leaves(cx, value));
+            elements.extend(value_type::leaves_of(cx, value, value_type));
         }
         for &variable in written.keys() {
             elements.push(cx.read_variable(variable));

@@ -11,7 +11,7 @@ use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
 use crate::node::trial::Outcome;
 use crate::values::value::Value;
-use crate::values::value_type::{self, ValueType, leaves, rebuild};
+use crate::values::value_type::{self, ValueType, leaves_of, rebuild};
 use bounded::{LoopFacts, Scope, VariableId};
 use hlo::analysis::{Range, induction_variables, state_ranges, trip_count};
 use hlo::{ComparisonDirection, Computation, InstructionId, Op};
@@ -121,7 +121,7 @@ fn start(
     let mut start = Vec::new();
     for (&value, value_type) in initial.iter().zip(types) {
         let value = value_type::coerce(cx, value, value_type)?;
-        start.extend(leaves(cx, value));
+        start.extend(leaves_of(cx, value, value_type));
     }
     let shape = |id: InstructionId| (id, cx.scope_ref().shape(id).clone());
     Ok(start.into_iter().map(shape).collect())
@@ -211,7 +211,10 @@ impl<'p> Probe<'p> {
                      end of an iteration"
                 ));
                 return Err(match (before, result) {
-                    (ValueType::Array(_), ValueType::Array(_)) => Failure::NewShape(error),
+                    (
+                        ValueType::Array(_) | ValueType::Named(..),
+                        ValueType::Array(_) | ValueType::Named(..),
+                    ) => Failure::NewShape(error),
                     _ => Failure::Other(error),
                 });
             }
@@ -312,7 +315,7 @@ impl<'p> Probe<'p> {
             let mut next = Vec::new();
             for (&value, value_type) in results.iter().zip(&types) {
                 let value = value_type::coerce(cx, value, value_type)?;
-                next.extend(leaves(cx, value));
+                next.extend(leaves_of(cx, value, value_type));
             }
             Ok(next)
         })?;

@@ -170,6 +170,11 @@ fn element_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let shape_type = cx.type_attribute("shape_type")?;
     match &list.element {
         ElementType::Array(shape) => cx.integers(shape_type, &shape.sizes()),
+        ElementType::Named(shape, names) => {
+            let named = |d: usize| if names[d].is_some() { -1 } else { shape.size(d) };
+            let sizes: Vec<i64> = (0..shape.rank()).map(named).collect();
+            cx.integers(shape_type, &sizes)
+        }
         ElementType::Unknown(Some(sizes)) => cx.integers(shape_type, sizes),
         ElementType::List(_) | ElementType::OneOf(_) => cx.integers(shape_type, &[]),
         ElementType::Unknown(None) => Ok(cx.scalar(shape_type, -1.0)),

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType, is_zero, join_contents};
 use crate::values::value::{ListId, Value};
-use crate::values::value_type::{ValueType, coerce, convert_elements, leaves, rebuild, value_type};
+use crate::values::value_type::{ValueType, coerce, convert_elements, leaves_of, rebuild, value_type};
 use bounded::list as in_words;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
@@ -16,6 +16,15 @@ const MAX_UNIFORM_ELEMENTS: i64 = 64;
 /// need.
 const EXACT_GROWTH: i64 = 16;
 
+/// Creates the error for elements whose sizes depend on data.
+pub(crate) fn unnamed(shape: &ArrayShape) -> Error {
+    Error::unsupported(format!(
+        "elements {shape} of a list have a dimension of data-dependent size, which is not supported; give them a fixed size \
+         first, for example with XlaRemoveDynamicDimensionSize"
+    ))
+    .coded(Code::BoundedSize)
+}
+
 /// A position in a list.
 pub(crate) type Position = Length;
 
@@ -25,6 +34,7 @@ impl ElementType {
         match self {
             Self::Unknown(_) | Self::OneOf(_) => None,
             Self::Array(shape) => Some(ValueType::Array(shape.clone())),
+            Self::Named(shape, names) => Some(ValueType::Named(shape.clone(), names.clone())),
             Self::List(list) => Some(ValueType::List((**list).clone())),
         }
     }
@@ -288,7 +298,9 @@ impl NodeContext<'_, '_> {
     /// Returns the type of a value as an element.
     pub(crate) fn element_type_of(&self, value: Value) -> Result<ElementType> {
         match value_type(self, value) {
+            ValueType::Array(shape) if !shape.is_static() => Err(unnamed(&shape)),
             ValueType::Array(shape) => Ok(ElementType::Array(shape)),
+            ValueType::Named(shape, names) => Ok(ElementType::Named(shape, names)),
             ValueType::List(list) => {
                 Ok(ElementType::List(Box::new(ListType { bounds: Bounds::default(), ..list })))
             }
@@ -349,7 +361,7 @@ impl NodeContext<'_, '_> {
     /// Converts an element to the list's element type and returns its arrays.
     fn element_leaves(&mut self, value: Value, element: &ElementType) -> Result<Vec<InstructionId>> {
         let own_type = self.element_type_of(value)?;
-        let parts = leaves(self, value);
+        let parts = leaves_of(self, value, &value_type(self, value));
         convert_elements(self, &parts, &own_type, element, &[])
     }
 

@@ -77,7 +77,7 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         return Ok(vec![Value::Array(cx.splat(element_type, &sizes, 0.0)?)]);
     };
     let fits = |choice: &ListType| match &choice.element {
-        ElementType::Array(array) => {
+        ElementType::Array(array) | ElementType::Named(array, _) => {
             data_type.and_then(|t| t.base().primitive_type()) == Some(array.element_type)
                 && is_compatible(&shape, &array.sizes())
         }

@@ -55,7 +55,7 @@ fn add_only(cx: &mut NodeContext<'_, '_>, a: &List, b: &List, joined: &ListType)
         (Some(only), None) => (b, only),
         (None, None) => return Ok(None),
     };
-    if !matches!(joined.element, ElementType::Array(_)) || joined.is_open() {
+    if !matches!(joined.element, ElementType::Array(_) | ElementType::Named(..)) || joined.is_open() {
         return Ok(None);
     }
     let target = ListType { content: Content::Buffers(()), ..joined.clone() };
@@ -89,7 +89,7 @@ fn sum_leaves(
 /// For each leaf of a list, whether it is a length.
 fn leaf_is_length(list: &ListType) -> Vec<bool> {
     let mut leaves = match (&list.content, &list.element) {
-        (Content::Buffers(()), ElementType::Array(_)) => vec![false],
+        (Content::Buffers(()), ElementType::Array(_) | ElementType::Named(..)) => vec![false],
         (Content::Buffers(()), ElementType::List(inner)) => leaf_is_length(inner),
         (Content::Buffers(()), ElementType::OneOf(choices)) => {
             choices.iter().flat_map(leaf_is_length).collect()

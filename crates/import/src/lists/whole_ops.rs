@@ -1,11 +1,13 @@
 //! Ops on whole tensor lists: conversion from and to tensors, splitting, and concatenation.
 
 use crate::lists::element_ops::{known_positions, zero_list};
+use crate::lists::elements::unnamed;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
 use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::values::value::Value;
+use crate::values::value_type::names;
 use bounded::list as in_words;
 use bounded::{Indices, Reducer};
 use hlo::{InstructionId, Op};
@@ -27,14 +29,25 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// Returns a list whose elements are the rows of an array.
-fn rows_of(cx: &NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
+fn rows_of(cx: &mut NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
     let shape = cx.array(tensor);
     let sizes = shape.sizes();
     let Some((&count, rest)) = sizes.split_first() else {
         return Err(cx.invalid("expected a tensor of rank 1 or more, got a scalar"));
     };
+    let (element, tensor) = match names(cx, tensor) {
+        Some(names) if names[0].is_none() => {
+            let row = ArrayShape {
+                dimensions: shape.dimensions[1..].to_vec(),
+                ..ArrayShape::new(shape.element_type, &[])
+            };
+            (ElementType::Named(row, names[1..].to_vec()), cx.split(tensor)?.data)
+        }
+        _ if !shape.is_static() => return Err(unnamed(&shape)),
+        _ => (ElementType::Array(ArrayShape::new(shape.element_type, rest)), tensor),
+    };
     Ok(List {
-        element: ElementType::Array(ArrayShape::new(shape.element_type, rest)),
+        element,
         capacity: Some(count),
         content: Content::Buffers(vec![tensor]),
         length: Length::Known(count),
@@ -57,7 +70,11 @@ fn from_tensor(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// Rejects elements that do not match the shape that an input declares.
 fn check_declared(cx: &mut NodeContext<'_, '_>, element: &ElementType, k: usize) -> Result<()> {
-    let (Some(declared), ElementType::Array(shape)) = (cx.declared_sizes(k)?, element) else { return Ok(()) };
+    let (Some(declared), ElementType::Array(shape) | ElementType::Named(shape, _)) =
+        (cx.declared_sizes(k)?, element)
+    else {
+        return Ok(());
+    };
     let sizes = shape.sizes();
     let fits = declared.len() == sizes.len()
         && declared.iter().zip(&sizes).all(|(&declared, &size)| declared == -1 || declared == size);
@@ -96,12 +113,25 @@ fn stacked(
     }
 }
 
+/// Gives the named dimensions of elements to an array of elements.
+fn with_sizes_of(
+    cx: &mut NodeContext<'_, '_>,
+    whole: InstructionId,
+    element: &ElementType,
+) -> Result<InstructionId> {
+    let ElementType::Named(shape, names) = element else { return Ok(whole) };
+    let lead = cx.rank(whole) - shape.rank();
+    let mut sizes = vec![None; lead];
+    sizes.extend(names.iter().map(|name| name.map(|position| cx.size_parameter(position))));
+    cx.bounded(whole, &sizes)
+}
+
 /// Returns the shape of a list's elements, completed by the shape that an input declares.
 fn array_element(cx: &mut NodeContext<'_, '_>, list: &List, k: usize) -> Result<ArrayShape> {
     match cx.element_or_declared(list, k)? {
-        ElementType::Array(shape) => {
-            check_declared(cx, &ElementType::Array(shape.clone()), k)?;
-            Ok(shape)
+        element @ (ElementType::Array(_) | ElementType::Named(..)) => {
+            check_declared(cx, &element, k)?;
+            Ok(element.leaves().remove(0))
         }
         ElementType::List(_) | ElementType::OneOf(_) => Err(Error::unsupported("cannot convert a list of lists to an array")),
         ElementType::Unknown(_) => Err(cx.invalid(
@@ -125,7 +155,8 @@ fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     }
     let count = if declared >= 0 { declared } else { cx.known_length(&list)? };
     let shape = array_element(cx, &list, 1)?;
-    Ok(vec![Value::Array(stacked(cx, &list, &shape, count)?)])
+    let stacked = stacked(cx, &list, &shape, count)?;
+    Ok(vec![Value::Array(with_sizes_of(cx, stacked, &list.element)?)])
 }
 
 /// `TensorListGather(list, indices, element_shape)`.
@@ -145,7 +176,8 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         _ => 1,
     };
     let whole = stacked(cx, &list, &shape, count)?;
-    Ok(vec![Value::Array(cx.gather_along(whole, indices, 0, 0)?)])
+    let gathered = cx.gather_along(whole, indices, 0, 0)?;
+    Ok(vec![Value::Array(with_sizes_of(cx, gathered, &list.element)?)])
 }
 
 /// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: writes row `i` to
@@ -229,6 +261,7 @@ fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<V
     let count = cx.known_length(&list)?;
     let shape = match (declared, &list.element) {
         (_, ElementType::Array(shape)) => shape.clone(),
+        (_, ElementType::Named(shape, _)) => return Err(unnamed(shape)),
         (Some(k), _) => array_element(cx, &list, k)?,
         (None, _) => {
             let sizes = cx.attributes().shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();

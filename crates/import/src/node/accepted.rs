@@ -26,7 +26,9 @@ pub(crate) const OTHERS: &str = "\
     OnnxConv OnnxExpand OnnxFlatten OnnxGather OnnxLogSoftmax OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxReshape OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
-    XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
+    TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
+    TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
+    XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
 /// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
 /// need not be listed.

@@ -23,6 +23,9 @@ struct Batched {
 #[derive(Clone, Copy)]
 enum Condition {
     Always,
+    /// The attribute `data_format` is NCHW: the channels take the place of samples, as in Keras's
+    /// normalization of layers.
+    ChannelsFirst,
     /// The first input has at least this rank: the last dimensions are those of one sample.
     Rank(usize),
     /// The attribute `axis`, with this default, is not the first dimension.
@@ -35,7 +38,7 @@ enum Condition {
     Unpadded(usize),
 }
 
-use Condition::{Always, Axis, Not, Rank, SameRanks, Unpadded};
+use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded};
 
 const FIRST: &[(usize, usize)] = &[(0, 0)];
 
@@ -65,6 +68,12 @@ const BATCHED: [Batched; 20] = [
         inputs: FIRST,
         outputs: &[0],
         holds: Not("is_training"),
+    },
+    Batched {
+        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
+        inputs: &[(0, 1), (1, 0), (2, 0), (3, 0), (4, 0)],
+        outputs: &[1, 0, 0, 0, 0],
+        holds: ChannelsFirst,
     },
     Batched { ops: "OnnxBatchNormalization", inputs: FIRST, outputs: &[0], holds: Not("training_mode") },
     Batched { ops: "CropAndResize OnnxRoiAlign", inputs: &[(1, 0), (2, 0)], outputs: &[0], holds: Always },
@@ -155,15 +164,24 @@ impl NodeContext<'_, '_> {
         if takes_bounded(op) || !self.inputs().iter().any(is_bounded) {
             return Ok(None);
         }
-        let named = BATCHED.iter().find(|batched| batched.ops.split_whitespace().any(|name| name == op));
-        let Some(batched) = named else { return Ok(None) };
+        let is_named = |batched: &&Batched| batched.ops.split_whitespace().any(|name| name == op);
+        for batched in BATCHED.iter().filter(is_named) {
+            if let Some(places) = self.places(batched)? {
+                return self.take(batched, &places);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the inputs with samples and their dimensions, or `None` if other dimensions are
+    /// bounded, or if samples are not treated by themselves.
+    fn places(&mut self, batched: &Batched) -> Result<Option<Vec<(usize, usize)>>> {
         let mut places = Vec::new();
         for &(input, dimension) in batched.inputs {
             if let Some(place) = self.place_of(input)? {
                 places.push((place, dimension));
             }
         }
-        // Other bounded dimensions are not supported.
         for (place, input) in self.inputs().iter().enumerate() {
             let Some(array) = input.array().map(|id| self.array(id)) else { continue };
             let own = places.iter().find(|(other, _)| *other == place).map(|(_, dimension)| *dimension);
@@ -171,11 +189,13 @@ impl NodeContext<'_, '_> {
                 return Ok(None);
             }
         }
-        if !self.holds(batched, &places)? {
-            return Ok(None);
-        }
+        Ok(self.holds(batched, &places)?.then_some(places))
+    }
+
+    /// Replaces the inputs with samples.
+    fn take(&mut self, batched: &Batched, places: &[(usize, usize)]) -> Result<Option<Samples>> {
         let mut samples: Option<(InstructionId, i64)> = None;
-        for &(place, dimension) in &places {
+        for &(place, dimension) in places {
             let Some(id) =
                 self.inputs().get(place).and_then(|input| input.array()).filter(|&id| self.is_bounded(id))
             else {
@@ -203,11 +223,14 @@ impl NodeContext<'_, '_> {
 
     /// Gives the outputs their true number of samples.
     pub(crate) fn with_samples(&mut self, samples: &Samples, outputs: &mut [Value]) -> Result<()> {
-        for (output, &dimension) in outputs.iter_mut().zip(samples.outputs) {
+        for (k, (output, &dimension)) in outputs.iter_mut().zip(samples.outputs).enumerate() {
             let Value::Array(id) = output else { continue };
             let sizes = self.sizes(*id);
-            // An optional output may be absent, and an op may drop the dimension of one sample.
             if sizes.get(dimension) != Some(&samples.bound) {
+                // Further outputs may be empty.
+                if k > 0 {
+                    continue;
+                }
                 return Err(self.invalid(format!(
                     "an output of the shape {sizes:?} does not have the {} samples of the inputs",
                     samples.bound
@@ -236,6 +259,7 @@ impl NodeContext<'_, '_> {
         let rank = |place: usize| ranks.get(place).copied().flatten();
         Ok(match batched.holds {
             Always => true,
+            ChannelsFirst => self.attributes().text("data_format").unwrap_or_default() == "NCHW",
             Rank(least) => rank(0).is_some_and(|rank| rank >= least),
             Axis(default) => {
                 let axis = self.attributes().int_or("axis", default)?;

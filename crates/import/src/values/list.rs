@@ -16,6 +16,9 @@ pub(crate) enum ElementType {
     Unknown(Option<Vec<i64>>),
     /// Arrays of one shape.
     Array(ArrayShape),
+    /// Arrays of one shape whose bounded dimensions are named: the position of the name of each
+    /// dimension. The buffers have the bounds.
+    Named(ArrayShape, Vec<Option<usize>>),
     /// Lists of one type.
     List(Box<ListType>),
     /// The possible contents of an optional, each of them a list of one element. The gradients of
@@ -151,7 +154,7 @@ impl ElementType {
         match self {
             Self::List(list) => list.is_open(),
             Self::OneOf(choices) => choices.iter().any(ListType::is_open),
-            Self::Unknown(_) | Self::Array(_) => false,
+            Self::Unknown(_) | Self::Array(_) | Self::Named(..) => false,
         }
     }
 
@@ -160,6 +163,7 @@ impl ElementType {
         match self {
             Self::Unknown(_) => Vec::new(),
             Self::Array(shape) => vec![shape.clone()],
+            Self::Named(shape, _) => vec![ArrayShape::new(shape.element_type, &shape.sizes())],
             Self::List(list) => list.leaves(),
             Self::OneOf(choices) => choices.iter().flat_map(ListType::leaves).collect(),
         }
@@ -171,7 +175,8 @@ impl ElementType {
             (Self::Unknown(a), Self::Unknown(b)) => Self::Unknown(if a == b { a.clone() } else { None }),
             (Self::Unknown(_), known) | (known, Self::Unknown(_)) => known.clone(),
             (Self::Array(a), Self::Array(b)) if a == b => self.clone(),
-            (Self::Array(a), Self::Array(b)) => {
+            (Self::Named(..), Self::Named(..)) if self == other => self.clone(),
+            (Self::Array(a) | Self::Named(a, _), Self::Array(b) | Self::Named(b, _)) => {
                 return Err(Error::unsupported(format!(
                     "a list holds arrays of shape {a} and of shape {b}; all elements of a list must have one shape"
                 )));

@@ -28,6 +28,9 @@ use support::{Error, Result};
 pub(crate) enum ValueType {
     /// An array.
     Array(ArrayShape),
+    /// An array whose bounded dimensions are named: the position of the name of each dimension.
+    /// Their sizes are the same everywhere, so they are not among the arrays that represent it.
+    Named(ArrayShape, Vec<Option<usize>>),
     /// A tensor list.
     List(ListType),
     /// A value that no instruction represents: the handle of a resource, or nothing at all.
@@ -39,6 +42,7 @@ impl ValueType {
     pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
         match self {
             Self::Array(shape) => crossing::parts_of_type(shape),
+            Self::Named(shape, _) => vec![ArrayShape::new(shape.element_type, &shape.sizes())],
             Self::List(list) => list.leaves(),
             Self::Same(_) => Vec::new(),
         }
@@ -48,10 +52,55 @@ impl ValueType {
 /// Returns the type of a value of the computation being built.
 pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
     match value {
-        Value::Array(id) => ValueType::Array(state.scope_ref().shape(id).expect_array().clone()),
+        Value::Array(id) => {
+            let shape = state.scope_ref().shape(id).expect_array().clone();
+            match names(state, id) {
+                Some(names) => ValueType::Named(shape, names),
+                None => ValueType::Array(shape),
+            }
+        }
         Value::List(id) => ValueType::List(state[id].list_type()),
         other => ValueType::Same(other),
     }
+}
+
+/// Returns the named dimensions of an array, or `None` if it has other bounded dimensions, or none
+/// at all.
+pub(crate) fn names(state: &State<'_>, id: InstructionId) -> Option<Vec<Option<usize>>> {
+    let shape = state.scope_ref().shape(id).expect_array();
+    if shape.is_static() {
+        return None;
+    }
+    let parts = crossing::parts(state.scope_ref(), id);
+    let mut sizes = parts[1..].iter();
+    let mut names = Vec::new();
+    for dimension in &shape.dimensions {
+        names.push(if dimension.is_dynamic { Some(state.named_size(*sizes.next()?)?) } else { None });
+    }
+    Some(names)
+}
+
+/// Returns an array with named dimensions.
+pub(crate) fn with_names(
+    state: &mut State<'_>,
+    whole: InstructionId,
+    shape: &ArrayShape,
+    names: &[Option<usize>],
+) -> InstructionId {
+    let mut parts = vec![whole];
+    for &position in names.iter().flatten() {
+        parts.push(state.size_parameter(position));
+    }
+    crossing::assembled(state, shape, &parts)
+}
+
+/// Returns the arrays that represent a value of a type, in a fixed order.
+pub(crate) fn leaves_of(state: &State<'_>, value: Value, value_type: &ValueType) -> Vec<InstructionId> {
+    let mut leaves = leaves(state, value);
+    if let ValueType::Named(..) = value_type {
+        leaves.truncate(1);
+    }
+    leaves
 }
 
 /// Returns the arrays that represent a value, in a fixed order.
@@ -68,6 +117,7 @@ pub(crate) fn leaves(state: &State<'_>, value: Value) -> Vec<InstructionId> {
 pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[InstructionId]) -> Value {
     match value_type {
         ValueType::Array(shape) => Value::Array(crossing::assembled(state, shape, leaves)),
+        ValueType::Named(shape, names) => Value::Array(with_names(state, leaves[0], shape, names)),
         ValueType::List(list_type) => {
             let mut list = rebuild_list(list_type, leaves);
             if let Length::Dynamic(id) = list.length {
@@ -131,9 +181,11 @@ pub(crate) fn join(a: &ValueType, b: &ValueType) -> Result<ValueType> {
     match (a, b) {
         (ValueType::List(a), ValueType::List(b)) => Ok(ValueType::List(a.join(b)?)),
         (a, b) if a == b => Ok(a.clone()),
-        (ValueType::Array(a), ValueType::Array(b)) => crossing::joined(a, b)
-            .map(ValueType::Array)
-            .ok_or_else(|| Error::invalid(format!("shapes differ: {a} and {b}"))),
+        (ValueType::Array(a) | ValueType::Named(a, _), ValueType::Array(b) | ValueType::Named(b, _)) => {
+            crossing::joined(a, b)
+                .map(ValueType::Array)
+                .ok_or_else(|| Error::invalid(format!("shapes differ: {a} and {b}")))
+        }
         _ => Err(Error::unsupported(format!("kinds of values differ: {} and {}", kind(a), kind(b)))),
     }
 }
@@ -141,7 +193,7 @@ pub(crate) fn join(a: &ValueType, b: &ValueType) -> Result<ValueType> {
 /// Describes the kind of value of a type.
 fn kind(value_type: &ValueType) -> &'static str {
     match value_type {
-        ValueType::Array(_) => "an array",
+        ValueType::Array(_) | ValueType::Named(..) => "an array",
         ValueType::List(_) => "a tensor list",
         ValueType::Same(value) => value.kind(),
     }
@@ -287,7 +339,10 @@ fn opened(value_type: &ValueType, position: usize) -> ValueType {
 pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
     let join = |(before, result): (&ValueType, &ValueType)| {
         let mut joined = join(before, result)?;
-        if let (ValueType::Array(before), ValueType::Array(joined)) = (before, &joined)
+        if let (
+            ValueType::Array(before) | ValueType::Named(before, _),
+            ValueType::Array(joined) | ValueType::Named(joined, _),
+        ) = (before, &joined)
             && before.sizes() != joined.sizes()
         {
             return Err(Error::unsupported(format!(

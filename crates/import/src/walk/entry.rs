@@ -6,7 +6,6 @@ use crate::values::value::Value;
 use crate::walk::graph_walk::Walk;
 use crate::walk::writers::may_write;
 use bounded::{VariableId, check_size};
-use hlo::analysis::Range;
 use hlo::{
     Argument, Identifier, InstructionId, Interface, NamedDimension, OpMetadata, Origin, Output, Role,
     SizeParameter, SizeRange,
@@ -137,7 +136,7 @@ fn add_sizes(state: &mut State<'_>, arguments: &mut Vec<Argument>) -> Vec<Instru
     for tf::Dimension { name, low, high } in &state.program().dimensions {
         let shape = ArrayShape::new(PrimitiveType::S32, &[]);
         let size = add_parameter(state, name, shape.clone().into(), name, "Size");
-        state.note_range(size, Range { low: Some(*low), high: Some(*high) });
+        state.add_size_parameter(size, *low, *high);
         sizes.push(size);
         let id = Identifier::Output { node: name.clone(), index: 0 };
         let argument = Argument::new(chosen(name), id, shape, Role::Feed);
