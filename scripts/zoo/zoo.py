@@ -211,7 +211,10 @@ def measured(options, name):
     if not (place / "commands.json").exists():
         return None
     rows = {row["model"]: row for row in json.loads(options.record.read_text())}
-    return {**rows[name], "times": speed.measure(options, place)} if name in rows else None
+    if name not in rows:
+        return None
+    # Times with other numbers of threads stay.
+    return {**rows[name], "times": {**rows[name].get("times", {}), **speed.measure(options, place)}}
 
 
 def text_of(row, rejected):
