@@ -42,7 +42,7 @@ use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded};
 
 const FIRST: &[(usize, usize)] = &[(0, 0)];
 
-const BATCHED: [Batched; 20] = [
+const BATCHED: [Batched; 21] = [
     Batched {
         ops: "AvgPool AvgPool3D Conv Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches \
               FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel LRN MaxPool MaxPool3D \
