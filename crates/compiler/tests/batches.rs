@@ -9,7 +9,8 @@ use support::Result;
 
 /// A dense layer with softmax, a lookup, and the number of classes. `extra` are more nodes.
 fn graph(extra: &str) -> String {
-    let weights: Vec<String> = (0..24).map(|k| format!("float_val: {}", f64::from((k * 7) % 5) - 1.5)).collect();
+    let weights: Vec<String> =
+        (0..24).map(|k| format!("float_val: {}", f64::from((k * 7) % 5) - 1.5)).collect();
     let table: Vec<String> = (0..8).map(|k| format!("float_val: {k}.25")).collect();
     let float = "attr { key: \"T\" value { type: DT_FLOAT } }";
     let constant = |name: &str, sizes: &[i64], values: &str, data_type: &str| {

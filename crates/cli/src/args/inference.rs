@@ -24,6 +24,10 @@ pub(crate) struct InferArgs {
     /// tokens=1..512 --dim x.1=tokens --dim y.1=tokens. Can be repeated [default: batch=1..64]
     #[arg(long, value_name = "NAME=N|LOW..HIGH|NAME", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
+    /// Sizes of a dimension with a range that get code of their own, in addition to a few that are
+    /// chosen: batch=16,32. Can be repeated
+    #[arg(long, value_name = "NAME=N,N,..", conflicts_with = "config")]
+    pub(crate) sizes: Vec<String>,
     /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that
     /// commas separate, such as ratio=0.25. Can be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "config")]
@@ -57,6 +61,10 @@ impl InferArgs {
             if options.constants.insert(name.to_owned(), value.to_owned()).is_some() {
                 return Err(Error::invalid(format!("--feed-constant is given twice for '{name}'")));
             }
+        }
+        for text in &self.sizes {
+            let (name, list) = sizes(text)?;
+            options.sizes.entry(name).or_default().extend(list);
         }
         let batch = self.batch.iter().map(|size| batch(size)).collect::<Result<Vec<_>>>()?;
         let dims = self.dim.iter().map(|text| dim(text)).collect::<Result<Vec<_>>>()?;
@@ -142,6 +150,17 @@ fn dim(text: &str) -> Result<(String, DimSize)> {
              feed NODE, with a range LOW..HIGH from at least 0 to at least 1, or the name of another size, in place of N, got \
              '{text}'"
         ))
+    })
+}
+
+/// Parses `NAME=N,N,..`.
+fn sizes(text: &str) -> Result<(String, Vec<i64>)> {
+    let parsed = text.rsplit_once('=').and_then(|(name, list)| {
+        let sizes = list.split(',').map(|size| size.trim().parse::<i64>().ok().filter(|size| *size > 0));
+        (!name.is_empty()).then(|| Some((name.to_owned(), sizes.collect::<Option<_>>()?)))?
+    });
+    parsed.ok_or_else(|| {
+        Error::invalid(format!("--sizes {text}: expected a dimension and its sizes, such as batch=16,32"))
     })
 }
 

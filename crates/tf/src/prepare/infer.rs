@@ -44,6 +44,8 @@ pub struct InferOptions {
     /// Range of unknown leading dimensions of feeds for which `dims` has no size. Without it, their
     /// sizes must be stated.
     pub batch_range: Option<(i64, i64)>,
+    /// Sizes with code of their own, by the name of the dimension, which has a range.
+    pub sizes: BTreeMap<String, Vec<i64>>,
     /// Values of feeds that become constants, by the name of the feed or its node: numbers that
     /// commas separate.
     pub constants: BTreeMap<String, String>,

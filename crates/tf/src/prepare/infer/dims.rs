@@ -26,6 +26,8 @@ pub(super) struct Dims {
     given: BTreeMap<String, DimSize>,
     /// Range of leading dimensions for which no size is given.
     batch_range: Option<(i64, i64)>,
+    /// Sizes with code of their own, by the name of the dimension.
+    sizes: BTreeMap<String, Vec<i64>>,
     used: BTreeSet<String>,
     /// Valid names for `--dim`.
     known: BTreeSet<String>,
@@ -35,9 +37,13 @@ pub(super) struct Dims {
 }
 
 impl Dims {
-    pub(super) fn new(given: BTreeMap<String, DimSize>, batch_range: Option<(i64, i64)>) -> Self {
+    pub(super) fn new(
+        given: BTreeMap<String, DimSize>,
+        batch_range: Option<(i64, i64)>,
+        sizes: BTreeMap<String, Vec<i64>>,
+    ) -> Self {
         let (used, known, ranges) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        Self { given, batch_range, used, known, ranges, defaults: BTreeMap::new() }
+        Self { given, batch_range, sizes, used, known, ranges, defaults: BTreeMap::new() }
     }
 
     /// Returns the size of a dimension of a feed, or `None` if it is unknown. `stated` is its size
@@ -102,7 +108,8 @@ impl Dims {
     /// Returns the dimension of this name, with a range.
     fn ranged(&mut self, name: &str, min: i64, max: i64) -> Dim {
         if !self.ranges.iter().any(|dimension| dimension.name == name) {
-            self.ranges.push(Dimension { name: name.to_owned(), min, max, size: Vec::new() });
+            let size = self.sizes.get(name).cloned().unwrap_or_default();
+            self.ranges.push(Dimension { name: name.to_owned(), min, max, size });
         }
         Dim { size: -1, name: name.to_owned() }
     }
@@ -137,6 +144,13 @@ impl Dims {
                  changes that",
                 feeds.join(", ")
             ));
+        }
+        for name in self.sizes.keys() {
+            if !self.ranges.iter().any(|range| range.name == *name) {
+                problems.push(format!(
+                    "--sizes {name} names no dimension with a range: add --dim {name}=LOW..HIGH"
+                ));
+            }
         }
         for name in self.given.keys().filter(|name| !self.used.contains(*name)) {
             if name == BATCH {

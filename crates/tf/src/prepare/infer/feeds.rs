@@ -105,7 +105,7 @@ pub(super) struct Shapes {
 impl Shapes {
     pub(super) fn new(graph: &GraphDef, options: InferOptions) -> Self {
         let producer = graph.versions.as_ref().map_or(0, |v| v.producer);
-        let dims = Dims::new(options.dims, options.batch_range);
+        let dims = Dims::new(options.dims, options.batch_range, options.sizes);
         Self { given: options.shapes, producer, used_shapes: BTreeSet::new(), dims, open: Vec::new() }
     }
 
