@@ -174,13 +174,17 @@ fn blocks_of_a_row_have_their_own_magnitude() {
                 assert_eq!(apart, None, "for '{}', magnitude {number}", cpu);
             }
         }
-        for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        // One special number in a block, next to a large finite one; and one in each of two.
+        let infinities = [(f32::INFINITY, 0.0), (f32::NEG_INFINITY, 0.0), (f32::INFINITY, f32::INFINITY)];
+        for (first, second) in infinities.into_iter().chain([(f32::NAN, 0.0)]) {
             let mut row = vec![1.0f32; k as usize];
-            row[300] = special;
+            (row[300], row[301], row[100]) = (first, 1e30, second);
+            let arguments = [Literal::from_elements(&[m, k], &row)];
+            let want = evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}"));
             for (cpu, loaded) in &loaded {
-                let have = loaded.run(&[Literal::from_elements(&[m, k], &row)], 1, None).expect("it runs");
-                let have = have[0].floats().expect("floats");
-                assert!(have.iter().all(|x| !x.is_finite()), "for '{}', {special}: {have:?}", cpu);
+                let have = loaded.run(&arguments, 1, None).expect("it runs");
+                let apart = difference(&have[0], &want, Tolerance::Absolute(0.0));
+                assert_eq!(apart, None, "for '{cpu}', {first} and {second}");
             }
         }
     }

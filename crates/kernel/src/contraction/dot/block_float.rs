@@ -13,7 +13,12 @@
 //!
 //! A word of the weights has the even numbers in the lower halves of its bytes, and the odd ones in
 //! the upper halves. Numbers of four bits are stored without sign; the sums begin with the digits'
-//! sums times what was added to the numbers, negated. An infinity or NaN makes the step NaN.
+//! sums times what was added to the numbers, negated.
+//!
+//! A NaN makes the step NaN. In a block with infinities, the step is infinite, infinities are equal
+//! integers, and finite elements are 0. So the product of a lone infinity is an infinity with the
+//! sign of its weight, or NaN for the weight 0. Several in one block are NaN if their weights, with
+//! the signs of the infinities, add up to 0.
 
 use super::pack::scratch;
 use crate::context::KernelContext;
@@ -45,6 +50,13 @@ const LEAST_EXPONENT: i64 = 7;
 
 /// Bits by which the first of two multiplications shifts an integer.
 const FIRST_BITS: i64 = 4;
+
+/// Bits by which the second multiplication reduces finite elements next to an infinity to zero. The
+/// first one leaves them less than 16.
+const ZERO_BITS: i64 = 30;
+
+/// The bits of an infinity.
+const INFINITY: i64 = 0xff << MANTISSA_BITS;
 
 /// Bits of the integer of the largest element, not counting its leading one.
 const INTEGER_BITS: i64 = 29;
@@ -96,7 +108,7 @@ fn pack_block(
         largest = maximum(cx, lower, upper);
     }
     let largest = cx.extract(largest, 0);
-    let exponent = cx.integer(I32, 0xff << MANTISSA_BITS);
+    let exponent = cx.integer(I32, INFINITY);
     let exponent = cx.and(largest, exponent);
     let least = cx.integer(I32, LEAST_EXPONENT << MANTISSA_BITS);
     let exponent = maximum(cx, exponent, least);
@@ -105,12 +117,18 @@ fn pack_block(
     let first = cx.sub(reciprocal, exponent);
     let first = cx.bitcast(first, F32);
     let first = cx.splat(first, lanes);
-    let second = cx.float(floats, f64::from(1u32 << (INTEGER_BITS - FIRST_BITS)));
+    let infinity = cx.integer(I32, INFINITY);
+    let is_finite = cx.compare(Predicate::Less, largest, infinity);
+    let second = cx.float(F32, f64::from(1u32 << (INTEGER_BITS - FIRST_BITS)));
+    let to_zero = cx.float(F32, 1.0 / f64::from(1u32 << ZERO_BITS));
+    let second = cx.select(is_finite, second, to_zero);
+    let second = cx.splat(second, lanes);
     let power = cx.bitcast(exponent, F32);
     let step = cx.float(F32, 1.0 / f64::from(1u32 << INTEGER_BITS));
     let step = cx.mul(power, step);
-    let (largest, nothing) = (cx.bitcast(largest, F32), cx.float(F32, 0.0));
-    let step = cx.multiply_add(largest, nothing, step);
+    let is_nan = cx.compare(Predicate::Greater, largest, infinity);
+    let nan = cx.bitcast(largest, F32);
+    let step = cx.select(is_nan, nan, step);
 
     let half = Type::vector(ScalarType::I32, lanes / 2);
     let zero = cx.integer(half, 0);
@@ -122,6 +140,12 @@ fn pack_block(
         let value = cx.mul(value, second);
         let value = cx.unary(UnaryOp::RoundEven, value);
         let value = cx.convert(ConvertOp::FloatToSigned, value, ScalarType::I32);
+        // Infinities have become the largest integers, which have no digits.
+        let most = cx.integer(integers, 2 << INTEGER_BITS);
+        let least = cx.integer(integers, -(2 << INTEGER_BITS));
+        let value = maximum(cx, value, least);
+        let is_less = cx.compare(Predicate::Less, value, most);
+        let value = cx.select(is_less, value, most);
         let upper = cx.integer(integers, UPPER_BITS);
         let value = cx.add(value, upper);
         let value = cx.binary(BinaryOp::Xor, value, upper);
