@@ -107,6 +107,22 @@ fn functions_share_quantized_weights() {
     assert!(error.contains("int8 needs examples of inputs"), "{error}");
 }
 
+/// `show` has no layer. Without weights, `add` has none either.
+#[test]
+fn functions_without_layers_stay_as_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    write(path, &[4, 3]);
+    let flags = ["--signature", "add,show", "--constants=file", "--quantize=int8-weights"];
+    let output = succeed(&mut build(path, &flags));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("function 'add': scheme int8-weights"), "{text}");
+    assert!(text.contains("function 'show': no layers to quantize"), "{text}");
+    let mut bare = tfcompile(path);
+    let error = refuse(bare.args(["build", "counter.mlir", "-o", "bare"]).args(flags), path);
+    assert!(error.contains("no function has layers to quantize"), "{error}");
+}
+
 #[test]
 fn one_function_is_selected_by_its_name() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -46,7 +46,8 @@ pub use precision::{Distance, Movement, PrecisionReport, measure_precision};
 pub use profile::profile;
 pub use profile_options::ProfileOptions;
 pub use quantization::{
-    CompileModule, LayerReport, QuantizationOptions, QuantizationReport, ResultReport, Scheme, quantize,
+    CompileModule, LayerReport, QuantizationOptions, QuantizationReport, ResultReport, Scheme, has_layers,
+    quantize,
 };
 pub use quantize::Method;
 pub use signature::Signature;

@@ -134,6 +134,14 @@ pub fn quantize(
     Ok((Program::new(module, interface), report))
 }
 
+/// True if a program has layers that [`quantize()`] can change.
+pub fn has_layers(program: &Program) -> Result<bool> {
+    let mut module = program.module.clone();
+    PassRun { disabled: &[], observer: &mut NoObserver }
+        .run(&compiler::quantization_pipeline(), &mut module)?;
+    Ok(!Layers::of(&module).layers.is_empty())
+}
+
 /// Gives the parameters the names of the arguments, which a written module keeps.
 fn name_parameters(module: &mut Module, interface: &Interface) {
     let entry = module.entry();

@@ -14,7 +14,7 @@ use crate::files::outputs::{self, Output};
 use crate::files::{depfile, linker};
 use crate::program::model::{Read, read};
 use crate::program::model_files;
-use crate::program::quantized::quantize;
+use crate::program::quantized::{find_layers, quantize};
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use aot::{ConstantsMode, HeaderOptions};
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
 }
 
 /// Reads a model, and quantizes it if the flags request that. Also returns the report of the
-/// quantization, or nothing.
+/// quantization, or nothing. One of several functions that has no layers stays as it is.
 fn input(
     arguments: &Build,
     model: &ModelArgs,
@@ -149,6 +149,14 @@ fn input(
 ) -> Result<(Input, String)> {
     let Read { input, initial } = read(model, &xla.disabled_passes, progress, dumper)?;
     let Some(scheme) = arguments.quantize else { return Ok((input, String::new())) };
+    let mut input = input;
+    if functions::signatures(&arguments.model).is_some() {
+        let (imported, has_layers) = find_layers(input)?;
+        if !has_layers {
+            return Ok((imported, functions::NO_LAYERS.to_owned()));
+        }
+        input = imported;
+    }
     let (input, report) = quantize(input, &initial, scheme, &arguments.quantization, progress)?;
     Ok((input, report.to_text()))
 }

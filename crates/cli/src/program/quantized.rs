@@ -4,6 +4,7 @@ use crate::args::quantization::{QuantizationArgs, SchemeName};
 use crate::program::arguments::Arguments;
 use crate::program::in_process::Initial;
 use crate::report::Reporter;
+use bytes::Bytes;
 use compiler::{Executable, HloProgram, Input, NoObserver, Source};
 use hlo::{Module, Program};
 use runner::{QuantizationReport, Signature};
@@ -36,7 +37,21 @@ pub(crate) fn quantize(
         };
         runner::quantize(program, inputs.as_ref(), &options, &mut compile)
     })?;
-    let Program { module, interface, .. } = program;
-    let program = HloProgram { program: Program::new(module, interface), checks: Vec::new() };
-    Ok((Input { source: Source::Hlo(program), config_text, files }, report))
+    Ok((of_program(program, config_text, files), report))
+}
+
+/// Imports one of several functions. Returns it, and true if it has layers to quantize.
+pub(crate) fn find_layers(input: Input) -> Result<(Input, bool)> {
+    let Input { source, config_text, files } = input;
+    let (program, has_layers) = compiler::guarded(|| {
+        let program = source.without_checks()?.import(&mut NoObserver)?;
+        let has_layers = runner::has_layers(&program)?;
+        Ok((program, has_layers))
+    })?;
+    Ok((of_program(program, config_text, files), has_layers))
+}
+
+fn of_program(program: Program, config_text: String, files: Vec<(String, Bytes)>) -> Input {
+    let program = HloProgram { program, checks: Vec::new() };
+    Input { source: Source::Hlo(program), config_text, files }
 }

@@ -14,6 +14,9 @@ use compiler::{Function, Functions};
 use std::fmt::Write as _;
 use support::{Code, Error, Result};
 
+/// The report of a function that is not quantized.
+pub(super) const NO_LAYERS: &str = "no layers to quantize\n";
+
 /// The signatures that `--signature` names, if there are several.
 pub(super) fn signatures(model: &ModelArgs) -> Option<Vec<String>> {
     let names = model.choice.signature.as_deref()?;
@@ -27,11 +30,13 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     let mut progress = Progress::new(&arguments.model, name);
     let mut dumper = Dumper::new(xla);
     let (mut functions, mut reports) = (Vec::new(), String::new());
+    let mut has_layers = arguments.quantize.is_none();
     for signature in signatures {
         let mut model = arguments.model.clone();
         model.choice.signature = Some(signature.clone());
         let input = input(arguments, &model, xla, &mut progress, &mut dumper);
         let (input, report) = input.map_err(|e| e.context(format!("function '{signature}'")))?;
+        has_layers |= report != NO_LAYERS;
         if !report.is_empty() {
             reports += &format!("function '{signature}': {report}");
         }
@@ -40,6 +45,12 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
         let entry_point = format!("{name}_{signature}");
         let options = options(arguments, &format!("{cpp_class}{suffix}"), &entry_point, xla)?;
         functions.push(Function { name: signature.clone(), input, options });
+    }
+    if !has_layers {
+        return Err(Error::invalid(
+            "--quantize: no function has layers to quantize, which are dots and convolutions of float32 with constant \
+             weights: remove the flag, or turn arguments into constants with --weights",
+        ));
     }
     let triple = functions[0].options.back.target.triple.as_str().to_owned();
     let names = FileNames::new(name, &triple)?;
