@@ -175,12 +175,14 @@ pub struct Quantize {
     pub factor: Option<ChannelConstant>,
     /// The meaning of the integers.
     pub quantization: Quantization,
+    /// True if halves are rounded away from zero, not to even numbers.
+    pub is_away: bool,
 }
 
 impl Quantize {
     /// Reads `convert(clamp(least, round-nearest-even(real / scale) + zero point, most))`, also if
-    /// the real numbers are multiplied by the reciprocal. Conversions clamp to the limits of the
-    /// type themselves.
+    /// the real numbers are multiplied by the reciprocal, or halves rounded away from zero.
+    /// Conversions clamp to the limits of the type themselves.
     pub fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
         let Op::Convert {} = computation[id].op() else { return None };
         let storage = computation[id].shape().as_array()?.element_type;
@@ -199,7 +201,11 @@ impl Quantize {
             }
             _ => (steps, ChannelConstant::of_all(0.0)),
         };
-        let Op::RoundNearestEven {} = computation[rounded].op() else { return None };
+        let is_away = match computation[rounded].op() {
+            Op::RoundNearestEven {} => false,
+            Op::RoundNearestAfz {} => true,
+            _ => return None,
+        };
         let scaled = computation[rounded].operands()[0];
         let (real, scale, factor) = match computation[scaled].op() {
             Op::Multiply {} => {
@@ -216,7 +222,7 @@ impl Quantize {
             && scale.values.iter().all(|&value| value > 0.0 && value.is_finite());
         let quantization = Quantization { storage, range, expressed, scale, zero_point };
         let same = quantization.zero_point.combine(&quantization.scale, |a, _| a).is_some();
-        (is_regular && same).then_some(Self { real, factor, quantization })
+        (is_regular && same).then_some(Self { real, factor, quantization, is_away })
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) const NOTES: &[(&str, &str)] = &[
     ("Pow", "integers: a negative exponent returns 1 for base 1 and 0 for others, as in XLA"),
     ("Print", "ignored"),
     ("PrintV2", "ignored"),
-    ("QuantizeV2", "modes MIN_COMBINED and SCALED"),
+    ("QuantizeV2", "mode MIN_FIRST without an axis, as in TensorFlow"),
     ("RaggedRange", "the lengths must be known at compile time"),
     ("ReciprocalGrad", "does not conjugate the complex factor of the gradient, as in XLA"),
     ("ResourceGather", "clamps indices out of range, as in XLA"),

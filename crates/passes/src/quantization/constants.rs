@@ -1,19 +1,19 @@
 //! Constants that are quantized or dequantized.
 
 use super::edit::Edit;
-use super::forms::Rounded;
 use crate::pass::{Changed, Pass};
-use crate::query::executed_computations;
+use crate::query::{executed_computations, is_static_array};
 use crate::simplify::dce;
 use hlo::analysis::ChannelConstant;
 use hlo::quantization::{Dequantize, Quantization, integer_range};
 use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// `quantize(constant) => constant` of integers, of any size: weights of quantization-aware
-/// training. Exact for every input.
+/// `convert(f(constants)) => constant` of integers, of any size, for elementwise arithmetic `f` of
+/// floats: however weights are rounded, the next passes see their integers. Exact for every input.
 pub struct QuantizedConstantFolding;
 
 impl Pass for QuantizedConstantFolding {
@@ -67,15 +67,59 @@ pub(super) fn rewrite_all(
     Ok(changed.into())
 }
 
+/// Maximum number of instructions between a constant and its integers.
+const MAX_STEPS: usize = 32;
+
 fn quantized(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
-    let rounded = Rounded::of(computation, root)?;
-    let Op::Constant { literal } = computation[rounded.real].op() else { return None };
-    let numbers = literal.to_vec::<f32>()?;
-    let shape = computation[root].shape().as_array()?.clone();
-    let index = channel_index(&shape, rounded.dimension());
-    let integers = numbers.iter().enumerate().map(|(k, &number)| rounded.integer(number, index(k)));
-    let literal = integer_literal(&shape, integers)?;
+    let element_type = |id: InstructionId| Some(computation[id].shape().as_array()?.element_type);
+    let Op::Convert {} = computation[root].op() else { return None };
+    let is_rounded = element_type(computation[root].operands()[0])?.is_floating_point();
+    if !is_rounded || !element_type(root)?.is_integer() {
+        return None;
+    }
+    let literal = value(computation, root)?;
     Some(Edit::at(computation, root).literal(literal))
+}
+
+/// The value of elementwise arithmetic on constants, one of which has as many elements.
+fn value(computation: &Computation, root: InstructionId) -> Option<Literal> {
+    let count = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::element_count);
+    let (mut steps, mut pending, mut is_large) = (BTreeSet::new(), vec![root], false);
+    while let Some(id) = pending.pop() {
+        let instruction = &computation[id];
+        let op = instruction.op();
+        is_large |= matches!(op, Op::Constant { .. }) && count(id) == count(root);
+        // The functions of maps are in other computations.
+        let is_known = matches!(op, Op::Constant { .. } | Op::Broadcast { .. })
+            || op.is_elementwise() && !matches!(op, Op::Map { .. });
+        if !is_known || !is_static_array(computation, id) || steps.len() > MAX_STEPS {
+            return None;
+        }
+        if steps.insert(id) {
+            pending.extend(instruction.operands());
+        }
+    }
+    if !is_large {
+        return None;
+    }
+    let module = Module::new("constants");
+    let mut values: BTreeMap<InstructionId, Literal> = BTreeMap::new();
+    for id in computation.post_order().into_iter().filter(|id| steps.contains(id)) {
+        let instruction = &computation[id];
+        let value = match instruction.op() {
+            Op::Constant { literal } => literal.clone(),
+            op => {
+                let operands: Vec<&Literal> = instruction
+                    .operands()
+                    .iter()
+                    .map(|operand| values.get(operand))
+                    .collect::<Option<_>>()?;
+                evaluator::evaluate_instruction(&module, op, instruction.shape(), &operands).ok()?
+            }
+        };
+        values.insert(id, value);
+    }
+    values.remove(&root)
 }
 
 fn dequantized(

@@ -10,6 +10,8 @@ use shape::PrimitiveType;
 pub(super) enum Rounding {
     /// `clamp(round-nearest-even(real / scale) + zero point)`.
     NearestEven,
+    /// The same, with halves rounded away from zero.
+    NearestAway,
     /// `floor((clamp(low, real, high) - low) / scale + 0.5)`: TensorFlow's fake quantization, which
     /// counts steps from the lower end.
     HalfUpFromLow,
@@ -35,12 +37,12 @@ pub(super) struct Rounded {
 impl Rounded {
     /// Reads an instruction that returns integers.
     pub(super) fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
-        if let Some(Quantize { real, factor, quantization: q }) = Quantize::of(computation, id) {
+        if let Some(Quantize { real, factor, quantization: q, is_away }) = Quantize::of(computation, id) {
             let is_single = q.expressed == PrimitiveType::F32;
             return is_single.then(|| Self {
                 real,
                 storage: q.storage,
-                rounding: Rounding::NearestEven,
+                rounding: if is_away { Rounding::NearestAway } else { Rounding::NearestEven },
                 scale: q.scale,
                 factor,
                 origin: q.zero_point,
@@ -95,12 +97,11 @@ impl Rounded {
         if real.is_nan() {
             return 0;
         }
-        let steps = match (self.rounding, &self.factor) {
-            (Rounding::NearestEven, Some(factor)) => {
-                (real * factor.at(index) as f32).round_ties_even() + origin
-            }
-            (Rounding::NearestEven, None) => (real / scale).round_ties_even() + origin,
-            (Rounding::HalfUpFromLow, _) => {
+        let scaled = self.factor.as_ref().map_or(real / scale, |factor| real * factor.at(index) as f32);
+        let steps = match self.rounding {
+            Rounding::NearestEven => scaled.round_ties_even() + origin,
+            Rounding::NearestAway => scaled.round() + origin,
+            Rounding::HalfUpFromLow => {
                 let high = self.high.at(index) as f32;
                 ((real.max(origin).min(high) - origin) / scale + 0.5).floor()
             }
@@ -112,7 +113,7 @@ impl Rounded {
     /// half that turns it into rounding down.
     pub(super) fn shift(&self) -> Option<ChannelConstant> {
         match self.rounding {
-            Rounding::NearestEven => Some(self.origin.clone()),
+            Rounding::NearestEven | Rounding::NearestAway => Some(self.origin.clone()),
             Rounding::HalfUpFromLow => self.origin.combine(&self.scale, |low, scale| -low / scale),
         }
     }
@@ -120,11 +121,6 @@ impl Rounded {
     /// True if real numbers are multiplied instead of divided.
     pub(super) fn is_multiplied(&self) -> bool {
         self.factor.is_some() || self.scale.only() == Some(1.0)
-    }
-
-    /// Returns the dimension of the scales.
-    pub(super) fn dimension(&self) -> Option<usize> {
-        self.scale.dimension.or(self.origin.dimension)
     }
 }
 

@@ -96,9 +96,10 @@ fn rewritten(computation: &mut Computation, root: InstructionId) -> Option<Instr
     }
     let mut steps = match rounded.rounding {
         Rounding::NearestEven => edit.add(Op::RoundNearestEven {}, &shape, &[total]),
+        Rounding::NearestAway => edit.add(Op::RoundNearestAfz {}, &shape, &[total]),
         Rounding::HalfUpFromLow => edit.add(Op::Floor {}, &shape, &[total]),
     };
-    if rounded.rounding == Rounding::NearestEven && rounded.origin.only() != Some(0.0) {
+    if rounded.rounding != Rounding::HalfUpFromLow && rounded.origin.only() != Some(0.0) {
         let zero_points = edit.spread(&rounded.origin, &shape);
         steps = edit.add(Op::Add {}, &shape, &[steps, zero_points]);
     }

@@ -4,6 +4,7 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::scatter::finite_limit;
+use crate::ops::quantized::ranges::integers;
 use bounded::{Reducer, highest, list, lowest};
 use hlo::quantization::integer_range as integer_range_of;
 use hlo::{ComparisonDirection, InstructionId, Op};
@@ -445,9 +446,16 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
             let rounded = cx.op(half_away, &[scaled])?;
             Ok(vec![cx.convert(rounded, target)?, low, high])
         }
-        mode => {
-            Err(Error::unsupported(format!("mode {mode} is not supported; expected MIN_COMBINED or SCALED")))
+        // TensorFlow fails on such slices.
+        "MIN_FIRST" if axis.is_none() => {
+            let rounded = cx.composite_one(&[x, low, high], |_, operands| {
+                integers(operands[0], [operands[1], operands[2]], target)
+            })?;
+            Ok(vec![rounded, low, high])
         }
+        mode => Err(Error::unsupported(format!(
+            "mode {mode} with axis {axis:?} is not supported; expected MIN_COMBINED or SCALED, or MIN_FIRST without an axis"
+        ))),
     }
 }
 

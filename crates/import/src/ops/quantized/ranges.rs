@@ -147,7 +147,7 @@ fn level_of_steps<'f>([low, high]: [Expression<'f>; 2], element_type: PrimitiveT
 }
 
 /// The integers of numbers in a range.
-fn integers<'f>(
+pub(crate) fn integers<'f>(
     x: Expression<'f>,
     [low, high]: [Expression<'f>; 2],
     element_type: PrimitiveType,
