@@ -1,5 +1,5 @@
 //! Compiles the same model with its weights in a file, a model with a data-dependent result size,
-//! and a quantized model.
+//! one for any number of rows, and a quantized model.
 
 fn main() {
     tfcompile_build::Model::new("model/scorer.pbtxt")
@@ -9,5 +9,6 @@ fn main() {
         .constants_file(true)
         .compile();
     tfcompile_build::Model::new("model/chosen.pbtxt").config("model/chosen.config.pbtxt").compile();
+    tfcompile_build::Model::new("model/batched.hlo").compile();
     tfcompile_build::Model::new("model/row.tflite").compile();
 }

@@ -1,4 +1,5 @@
-//! Results whose sizes are determined at run time: accessors of the headers, `run`, and `verify`.
+//! Results whose sizes are determined at run time, and dimensions whose sizes the caller chooses:
+//! accessors of the headers, `run`, and `verify`.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
@@ -243,4 +244,119 @@ fn sizes_that_must_be_equal_are_known_and_checked() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     let message = "the sizes of dimension 0 of input 0 and dimension 0 of input 1 differ (node 'sum')";
     assert!(text.contains(message), "{text}");
+}
+
+/// Sums of products and summands for any number of rows.
+const NAMED: &str = include_str!("../../../tests/rust/model/batched.hlo");
+
+/// Sizes, and a result computed by loops. All numbers are integers, so sums are exact in any order.
+const NAMED_CPP: &str = r#"
+#include <cstring>
+#include "model.h"
+static ns::Model net;
+static float x[64][16], w[16][8], z[64][8];
+static int check(int rows) {
+  if (net.batch() != rows || net.result0_dim_size(0) != rows || net.result0_dim_size(1) != 8) return 1;
+  if (net.result_result0_count() != 8 * rows || net.arg_x_count() != 16 * rows) return 2;
+  if (net.arg_z_size() != 32 * rows || net.arg_w_count() != 128) return 3;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      float sum = z[i][j];
+      for (int k = 0; k < 16; ++k) sum += x[i][k] * w[k][j];
+      if (net.result_result0(static_cast<std::size_t>(i), static_cast<std::size_t>(j)) != sum) return 4;
+    }
+  }
+  return 0;
+}
+static bool reports_the_range() { return std::strcmp(ERROR, "batch is out of range: 1..64") == 0; }
+int main() {
+  static_assert(ns::Model::kBatchMin == 1 && ns::Model::kBatchMax == 64, "range");
+  for (int i = 0; i < 64; ++i) {
+    for (int k = 0; k < 16; ++k) x[i][k] = static_cast<float>((7 * i + k) % 11);
+    for (int j = 0; j < 8; ++j) z[i][j] = static_cast<float>(i * j);
+  }
+  for (int k = 0; k < 16; ++k) {
+    for (int j = 0; j < 8; ++j) w[k][j] = static_cast<float>((3 * k + 5 * j) % 7) - 3;
+  }
+  const int sizes[] = {64, 1, 7, 64, 33, 2};
+  std::memcpy(net.arg_w_data(), w, sizeof(w));
+  for (int rows : sizes) {
+    std::memset(net.arg_x_data(), 0xff, sizeof(x));
+    std::memset(net.arg_z_data(), 0xff, sizeof(z));
+    if (!net.set_batch(rows)) return 10;
+    std::memcpy(net.arg_x_data(), x, static_cast<std::size_t>(net.arg_x_size()));
+    std::memcpy(net.arg_z_data(), z, static_cast<std::size_t>(net.arg_z_size()));
+    if (!net.Run() || ERROR[0] != 0) return 11;
+    if (const int failed = check(rows)) return 20 + failed;
+  }
+  const std::int64_t outside[] = {0, -1, 65, INT64_C(1) << 32};
+  for (std::int64_t size : outside) {
+    if (net.set_batch(size) || net.Run() || !reports_the_range()) return 12;
+    if (net.Run(size) || !reports_the_range() || net.batch() != 2) return 13;
+    if (const int failed = check(2)) return 30 + failed;
+  }
+  net.set_arg_x_data(x);
+  net.set_arg_z_data(z);
+  if (!net.Run(40)) return 14;
+  return check(40);
+}
+"#;
+
+const NAMED_C: &str = r#"
+#include <string.h>
+#include "model_c.h"
+static unsigned char memory[MODEL_ARENA_BYTES];
+int main(void) {
+  static const int sizes[] = {1, 7, 64};
+  int s, i, j, k;
+  model_state* state = model_init(memory);
+  for (i = 0; i < 128; ++i) model_arg_w(state)[i] = (float)(i % 5);
+  for (s = 0; s < 3; ++s) {
+    if (model_set_batch(state, sizes[s]) != 0 || model_batch(state) != sizes[s]) return 1;
+    for (i = 0; i < 16 * 64; ++i) model_arg_x(state)[i] = (float)(i % 13);
+    for (i = 0; i < 8 * 64; ++i) model_arg_z(state)[i] = (float)i;
+    if (model_run(state) != 0 || model_result_result0_dim_size(state, 0) != sizes[s]) return 2;
+    for (i = 0; i < sizes[s]; ++i) {
+      for (j = 0; j < 8; ++j) {
+        float sum = (float)(8 * i + j);
+        for (k = 0; k < 16; ++k) sum += (float)((16 * i + k) % 13) * (float)((8 * k + j) % 5);
+        if (model_result_result0(state)[8 * i + j] != sum) return 3;
+      }
+    }
+  }
+  if (MODEL_batch_MIN != 1 || MODEL_batch_MAX != 64) return 4;
+  if (model_set_batch(state, 65) == 0 || model_run(state) == 0) return 5;
+  return strcmp(model_error(state), "batch is out of range: 1..64") == 0 ? 0 : 6;
+}
+"#;
+
+#[test]
+fn programs_choose_sizes_of_named_dimensions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let build = |flags: &[&str]| {
+        let mut tool = tfcompile(directory.path());
+        tool.args(["build", "model.hlo", "--name", "model", "--class", "ns::Model", "-q", "-o", "."]);
+        succeed(tool.args(flags));
+    };
+    for (name, text) in [("model.hlo", NAMED), ("main.cc", NAMED_CPP), ("main.c", NAMED_C)] {
+        std::fs::write(directory.path().join(name), text).expect("writable");
+    }
+    build(&["--emit", "obj,header,c-header,test,metadata"]);
+    let hosted = "-DERROR=net.error_msg().c_str()";
+    for compiler in ["g++", "clang++"].into_iter().filter(|&compiler| compiler == "g++" || exists(compiler)) {
+        program(directory.path(), compiler, &["-std=c++17", "-Wshadow", hosted, "main.cc", "model.o"]);
+    }
+    program(directory.path(), "gcc", &["-std=c99", "main.c", "model.o"]);
+    program(directory.path(), "gcc", &["-std=c99", "model_test.c", "model.o"]);
+    let inspected = succeed(tfcompile(directory.path()).args(["inspect", "model.o"]));
+    let text = String::from_utf8(inspected.stdout).expect("UTF-8");
+    assert!(text.contains("f32[batch,16]") && text.contains("s32[], 1..64"), "{text}");
+    build(&["--standalone-header"]);
+    program(directory.path(), "g++", &["-std=c++17", hosted, "main.cc", "model.o"]);
+    build(&["--freestanding"]);
+    program(directory.path(), "g++", &["-std=c++17", "-DERROR=net.error_msg()", "main.cc", "model.o"]);
+}
+
+fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }

@@ -8,6 +8,9 @@ mod outside {
 mod chosen {
     tfcompile_runtime::include_model!("chosen");
 }
+mod batched {
+    tfcompile_runtime::include_model!("batched");
+}
 mod row {
     tfcompile_runtime::include_model!("row");
 }
@@ -45,6 +48,8 @@ fn main() {
     let outputs = chosen.call(&chosen::ChosenInputs { arg_x: &[0; 5] }).expect("a run");
     assert_eq!(outputs.result_places_sizes, [0, 1]);
 
+    any_number_of_rows();
+
     // Scale 0.05 and zero point 3: [0, 1, -1, 100] becomes [3, 23, -17, 127], and 0.5 becomes 13.
     let mut row = row::Row::new();
     assert_eq!(
@@ -63,4 +68,45 @@ fn main() {
     assert_eq!(unsafe { core_only::row(0.5, &[0.0, 1.0, -1.0, 100.0]) }, greater);
 
     println!("all variants agree");
+}
+
+/// Compares sums of products for several sizes with loops. All numbers are integers, so sums are
+/// exact in any order.
+fn any_number_of_rows() {
+    use batched::{Batched, BatchedInputs};
+    let w: [[f32; 8]; 16] =
+        std::array::from_fn(|k| std::array::from_fn(|j| ((3 * k + 5 * j) % 7) as f32 - 3.0));
+    let x: Vec<[f32; 16]> = (0..64).map(|i| std::array::from_fn(|k| ((7 * i + k) % 11) as f32)).collect();
+    let z: Vec<[f32; 8]> = (0..64).map(|i| std::array::from_fn(|j| (i * j) as f32)).collect();
+    let expected = |i: usize| -> [f32; 8] {
+        std::array::from_fn(|j| z[i][j] + (0..16).map(|k| x[i][k] * w[k][j]).sum::<f32>())
+    };
+    assert_eq!((Batched::BATCH_MIN, Batched::BATCH_MAX), (1, 64));
+    let mut model = Batched::new();
+    assert_eq!((model.batch(), model.arg_x().len()), (64, 64));
+    for size in [64, 1, 7, 33, 64, 2] {
+        let inputs = BatchedInputs { arg_x: &x[..size], arg_w: &w, arg_z: &z[..size] };
+        let outputs = model.call(&inputs).expect("a run");
+        assert_eq!((outputs.result_result0.len(), outputs.result_result0_sizes), (size, [size, 8]));
+        assert!(outputs.result_result0.iter().enumerate().all(|(i, row)| *row == expected(i)), "{size}");
+    }
+    let inputs = BatchedInputs { arg_x: &x[..3], arg_w: &w, arg_z: &z[..4] };
+    let error = model.call(&inputs).expect_err("different sizes");
+    assert_eq!(error.message(), "arg_x and arg_z have different lengths");
+    let inputs = BatchedInputs { arg_x: &[], arg_w: &w, arg_z: &[] };
+    assert_eq!(model.call(&inputs).expect_err("no row").message(), "batch is out of range: 1..64");
+    for size in [0, 65, usize::MAX] {
+        assert_eq!(model.set_batch(size).expect_err("a size").message(), "batch is out of range: 1..64");
+    }
+    assert_eq!(model.batch(), 2);
+    model.set_batch(5).expect("a size in range");
+    *model.arg_w_mut() = w;
+    model.arg_x_mut().copy_from_slice(&x[10..15]);
+    model.arg_z_mut().copy_from_slice(&z[10..15]);
+    model.run().expect("a run");
+    assert_eq!(
+        (model.result_result0().len(), model.result_result0_sizes(), model.arg_x_sizes()),
+        (5, [5, 8], [5, 16])
+    );
+    assert!(model.result_result0().iter().zip(10..).all(|(row, i)| *row == expected(i)));
 }
