@@ -114,7 +114,7 @@ pub fn verify(
         && let Some(failed) = report.programs.iter().find(|program| !program.passed())
     {
         progress("the passes, one by one", report.kernels.len(), report.kernels.len());
-        report.guilty_pass = program_check::guilty_pass(subject, failed.fill, options)?;
+        report.guilty_pass = program_check::guilty_pass(subject, failed, options)?;
     }
     Ok(report)
 }

@@ -4,6 +4,7 @@
 use super::analysis::{Analysis, branch, is_true};
 use super::compare::Comparison;
 use super::estimate::Growth;
+use super::program_check::{Sizes, arguments};
 use super::{Subject, VerifyOptions};
 use crate::fill::{Fill, Random};
 use crate::kernels::{Extracted, Kernel, extract, has_code, kernels, kind, nodes, program_cost};
@@ -69,7 +70,7 @@ pub(super) fn check(
         checks: BTreeMap::new(),
         order: Vec::new(),
     };
-    let arguments = super::program_check::arguments(subject, Fill::Random, options.seed)?;
+    let arguments = arguments(subject, Fill::Random, Sizes::Largest, options.seed)?;
     walk.computation(module.entry(), arguments, true)?;
     for kernel in all {
         if !walk.checks.contains_key(&kernel) {

@@ -5,7 +5,7 @@ use super::compare::Comparison;
 use super::estimate::{Estimate, Growth, Known, distance};
 use super::{Subject, VerifyOptions};
 use crate::fill::{Fill, Random};
-use hlo::{Module, Op};
+use hlo::{Module, Op, SizeParameter};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 
@@ -14,6 +14,8 @@ use support::{Error, Result};
 pub struct ProgramCheck {
     /// Kind of input.
     pub fill: Fill,
+    /// Sizes of the named dimensions, by name.
+    pub sizes: Vec<(String, i64)>,
     /// One comparison per result: fetches, then written variables.
     pub results: Vec<Comparison>,
     /// True if limits were estimated for each element. Otherwise results are only compared as a
@@ -31,14 +33,47 @@ impl ProgramCheck {
     pub fn passed(&self) -> bool {
         if self.estimated { self.results.iter().all(Comparison::passed) } else { self.distance <= COARSE }
     }
+
+    /// Describes the inputs: `random`, or `random, batch=7`.
+    pub fn inputs(&self) -> String {
+        let sizes = self.sizes.iter().map(|(name, size)| format!(", {name}={size}"));
+        format!("{}{}", self.fill.name(), sizes.collect::<String>())
+    }
+}
+
+/// A choice of the sizes of all named dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sizes {
+    Least,
+    Between,
+    Largest,
+}
+
+impl Sizes {
+    /// Returns the size from a range.
+    fn of(self, size: &SizeParameter) -> i64 {
+        match self {
+            Self::Least => size.low,
+            // An odd one is rarely a multiple of a tile.
+            Self::Between => (size.low.midpoint(size.high) | 1).min(size.high),
+            Self::Largest => size.high,
+        }
+    }
 }
 
 /// Generates arguments for the whole program. Variables are nonnegative unless the kind of input
 /// requires otherwise, because they may hold variances and counts.
-pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
+///
+/// Elements beyond the sizes of named dimensions are filled, too: nothing may depend on them.
+pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, sizes: Sizes, seed: u64) -> Result<Vec<Literal>> {
     let random = Random::new(seed);
     let parameters = subject.imported.entry_computation().program_shape().parameters;
+    let named = subject.imported.size_parameters();
     let array = |(k, shape): (usize, &shape::Shape)| {
+        if let Some(size) = named.iter().find(|size| size.parameter == k) {
+            let size = i32::try_from(sizes.of(size));
+            return Ok(Literal::scalar(size.map_err(|_| Error::internal("a size exceeds its range"))?));
+        }
         let fill = if k >= subject.feeds && fill == Fill::Random { Fill::Positive } else { fill };
         fill.array(shape.expect_array(), &mut random.fork(k))
     };
@@ -54,9 +89,12 @@ pub(super) fn check(
 ) -> Result<Vec<ProgramCheck>> {
     let fills: &[Fill] = if flops <= options.small_program { &Fill::ALL } else { &[Fill::Random] };
     let mut checks = Vec::new();
-    for &fill in fills {
+    let others: &[Sizes] =
+        if subject.imported.size_parameters().is_empty() { &[] } else { &[Sizes::Least, Sizes::Between] };
+    let runs = others.iter().map(|&sizes| (Fill::Random, sizes));
+    for (fill, sizes) in runs.chain(fills.iter().map(|&fill| (fill, Sizes::Largest))) {
         progress(&format!("the whole program, {} inputs", fill.name()), 1, 1);
-        let arguments = arguments(subject, fill, options.seed)?;
+        let arguments = arguments(subject, fill, sizes, options.seed)?;
         // Loops may run long; then only random inputs are used.
         let budget = if fill == Fill::Random { options.estimated_program } else { options.small_program };
         let want = if flops <= options.estimated_program {
@@ -70,7 +108,7 @@ pub(super) fn check(
         let got = subject.program.run_whole(&arguments)?;
         checks.push(match want {
             Some(want) => {
-                let check = compare(subject, fill, &got, &want, true);
+                let check = compare(subject, (fill, sizes), &got, &want, true);
                 if check.passed() { check } else { doubt(subject, check, &arguments, &got, &want)? }
             }
             None => {
@@ -79,7 +117,7 @@ pub(super) fn check(
                     subject.imported.entry(),
                     &arguments,
                 )?);
-                compare(subject, fill, &got, &want, false)
+                compare(subject, (fill, sizes), &got, &want, false)
             }
         });
     }
@@ -167,7 +205,9 @@ fn doubt(
 ) -> Result<ProgramCheck> {
     let worst = Analysis::new(subject.imported, Growth::Worst).run(arguments)?;
     let optimized = Analysis::new(subject.optimized, Growth::Worst).run(arguments)?;
-    let arrays = want.arrays().into_iter().zip(worst.arrays()).zip(optimized.arrays());
+    let got = &true_arrays(subject, got.to_vec());
+    let want = true_known(subject, want);
+    let arrays = want.into_iter().zip(worst.arrays()).zip(optimized.arrays());
     let results =
         check.results.iter().zip(got).zip(arrays).map(|((result, got), ((want, worst), optimized))| {
             let limits = want.errors().into_iter().zip(worst.errors()).zip(optimized.errors());
@@ -176,7 +216,7 @@ fn doubt(
                 Fill::Random => worst.min(limit * DEPENDENT),
                 _ => worst,
             });
-            Comparison::within(&result.name, got, want, &may_be.collect::<Vec<_>>())
+            Comparison::within(&result.name, got, &want, &may_be.collect::<Vec<_>>())
         });
     let results = results.collect();
     Ok(ProgramCheck { results, ..check })
@@ -184,12 +224,18 @@ fn doubt(
 
 fn compare(
     subject: &Subject<'_>,
-    fill: Fill,
+    (fill, sizes): (Fill, Sizes),
     got: &[Literal],
     want: &Estimate,
     estimated: bool,
 ) -> ProgramCheck {
-    let arrays = want.arrays();
+    let got = &true_arrays(subject, got.to_vec());
+    let arrays = true_known(subject, want);
+    let entry = subject.imported.entry_computation();
+    let named = subject.imported.size_parameters().iter();
+    let sizes = named
+        .map(|size| (entry[entry.parameters()[size.parameter]].name().to_owned(), sizes.of(size)))
+        .collect();
     let name = |k: usize| subject.results.get(k).map_or("result", String::as_str);
     let pairs = got.iter().zip(&arrays).enumerate();
     let mut results: Vec<Comparison> =
@@ -200,7 +246,36 @@ fn compare(
         }
     }
     let distances = got.iter().zip(&arrays).map(|(got, want)| norm_distance(got, want));
-    ProgramCheck { fill, results, estimated, distance: distances.fold(0.0, f64::max) }
+    ProgramCheck { fill, sizes, results, estimated, distance: distances.fold(0.0, f64::max) }
+}
+
+/// Returns results with zeros beyond the true sizes of their bounded dimensions, where anything is
+/// right. The sizes are the last results.
+fn true_arrays(subject: &Subject<'_>, mut arrays: Vec<Literal>) -> Vec<Literal> {
+    let bounded = subject.imported.bounded_dimensions();
+    let count = arrays.len().saturating_sub(bounded.len());
+    for k in 0..count {
+        let whole = arrays[k].array_shape().sizes();
+        let mut sizes = whole.clone();
+        for (position, own) in bounded.iter().enumerate().filter(|(_, own)| own.result == k) {
+            let size = arrays[count + position].scalar_at(0).as_i64().unwrap_or(0);
+            sizes[own.dimension] = size.clamp(0, whole[own.dimension]);
+        }
+        if sizes != whole
+            && let Some(cut) = arrays[k].corner(&sizes).and_then(|corner| corner.in_corner_of(&whole))
+        {
+            arrays[k] = cut;
+        }
+    }
+    arrays
+}
+
+/// Like [`true_arrays`], for the evaluator's results.
+fn true_known(subject: &Subject<'_>, want: &Estimate) -> Vec<Known> {
+    let mut known: Vec<Known> = want.arrays().into_iter().cloned().collect();
+    let values = true_arrays(subject, known.iter().map(|known| known.value.clone()).collect());
+    known.iter_mut().zip(values).for_each(|(known, value)| known.value = value);
+    known
 }
 
 /// Returns the root of the sum of squared distances, relative to that of the squares; infinite if
@@ -229,10 +304,16 @@ fn norm_distance(got: &Literal, want: &Known) -> f64 {
 /// `None`.
 pub(super) fn guilty_pass(
     subject: &Subject<'_>,
-    fill: Fill,
+    failed: &ProgramCheck,
     options: &VerifyOptions,
 ) -> Result<Option<String>> {
-    let arguments = arguments(subject, fill, options.seed)?;
+    let is_of = |sizes: &Sizes| {
+        let own = subject.imported.size_parameters().iter().map(|size| sizes.of(size));
+        own.eq(failed.sizes.iter().map(|(_, size)| *size))
+    };
+    let sizes = [Sizes::Largest, Sizes::Least, Sizes::Between].into_iter().find(is_of);
+    let (fill, sizes) = (failed.fill, sizes.unwrap_or(Sizes::Largest));
+    let arguments = arguments(subject, fill, sizes, options.seed)?;
     let want = Analysis::new(subject.imported, Growth::Independent).run(&arguments)?;
     let mut guilty = Ok(None);
     let mut module = subject.imported.clone();
@@ -242,7 +323,7 @@ pub(super) fn guilty_pass(
         }
         guilty = evaluator::evaluate(module, &arguments).map(|got| {
             let Literal::Tuple(got) = got else { return Some(record.name.to_owned()) };
-            let agrees = compare(subject, fill, &got, &want, true).passed();
+            let agrees = compare(subject, (fill, sizes), &got, &want, true).passed();
             (!agrees).then(|| record.name.to_owned())
         });
     })?;

@@ -16,7 +16,7 @@ impl fmt::Display for VerifyReport {
         for program in &self.programs {
             for result in &program.results {
                 let share = if program.estimated { share(result.share_of_limit) } else { "-".to_owned() };
-                write_row(f, &result.name, program.fill.name(), result, &share)?;
+                write_row(f, &result.name, &program.inputs(), result, &share)?;
             }
         }
         if let Some(program) = self.programs.iter().find(|p| !p.estimated) {
@@ -107,12 +107,12 @@ impl VerifyReport {
                 writeln!(
                     f,
                     "WRONG: the program on {} inputs: distance {:.1e} relative to the norm",
-                    program.fill.name(),
+                    program.inputs(),
                     program.distance
                 )?;
             }
             for result in program.results.iter().filter(|r| !r.passed()) {
-                writeln!(f, "WRONG: '{}' on {} inputs: {}", result.name, program.fill.name(), wrong(result))?;
+                writeln!(f, "WRONG: '{}' on {} inputs: {}", result.name, program.inputs(), wrong(result))?;
             }
         }
         if let Some(kernel) = self.first_failed_kernel()
@@ -181,7 +181,7 @@ fn wrong(comparison: &Comparison) -> String {
 
 fn program_json(program: &ProgramCheck) -> Value {
     json!({
-        "inputs": program.fill.name(),
+        "inputs": program.inputs(),
         "passed": program.passed(),
         "estimated": program.estimated,
         "distance": program.distance,
