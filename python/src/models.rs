@@ -62,6 +62,7 @@ impl ModelOptions {
             },
             config: config.transpose()?,
             infer: InferOptions {
+                sizes: BTreeMap::new(),
                 fetches: self.fetches.clone(),
                 shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
                 dims: self.dims.iter().map(|(name, &size)| (name.clone(), DimSize::Known(size))).collect(),
