@@ -5,7 +5,9 @@ mod conditional;
 
 use crate::arrays::Size;
 use crate::builder::Builder;
-use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
+use hlo::{
+    Computation, ComputationId, Instruction, InstructionId, Module, Op, OpMetadata, SizeParameter, Traits,
+};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -28,9 +30,15 @@ impl Value {
     }
 }
 
-/// True if the entry, or a computation that it calls, sets data-dependent sizes of arrays.
+/// True if a parameter of the entry has a bounded size, or if the entry, or a computation that it
+/// calls, sets data-dependent sizes of arrays.
 pub fn has_bounded_shapes(module: &Module) -> bool {
-    sets_sizes(module, module.entry())
+    let signature = module.entry_computation().program_shape();
+    !signature.parameters.iter().all(is_static) || sets_sizes(module, module.entry())
+}
+
+pub(crate) fn is_static(shape: &Shape) -> bool {
+    shape.leaves().iter().all(|(_, array)| array.is_static())
 }
 
 /// True if a computation, or one that it calls, sets sizes of arrays.
@@ -56,15 +64,24 @@ pub(crate) fn sets_sizes(module: &Module, root: ComputationId) -> bool {
 /// results. Each `set-dimension-size` is propagated through its consumers, which mask the padding
 /// beyond a true size.
 ///
+/// Each bounded dimension of a parameter gets a parameter that holds its size, after all others.
+///
 /// An error names the instruction that does not support this.
 pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
     let mut settler = Settler::new(module.clone());
     let entry = module.entry_computation();
     let mut values: BTreeMap<InstructionId, Value> = BTreeMap::new();
     // Parameters keep their numbers, even those without uses.
-    let parameters = entry.parameters().iter().copied();
-    let rest = entry.post_order().into_iter().filter(|id| !entry.parameters().contains(id));
-    for id in parameters.chain(rest) {
+    for (number, &id) in entry.parameters().iter().enumerate() {
+        settler.set_metadata(entry[id].metadata().clone());
+        let parameter = settler.parameter(number, entry[id].name(), entry[id].shape());
+        values.insert(id, Value::One(parameter));
+    }
+    for &id in entry.parameters() {
+        let value = settler.with_sizes(values[&id].clone(), entry[id].name(), entry[id].shape())?;
+        values.insert(id, value);
+    }
+    for id in entry.post_order().into_iter().filter(|id| !entry.parameters().contains(id)) {
         settler.set_metadata(entry[id].metadata().clone());
         let value = settler.settled(entry, id, &values).map_err(|error| {
             error.context(format!("instruction '{}' ({})", entry[id].name(), entry[id].opcode().name()))
@@ -163,6 +180,45 @@ impl Settler {
         Ok(Value::One(result))
     }
 
+    /// Adds a parameter of the entry, with the bounds of its shape.
+    fn parameter(&mut self, number: usize, name: &str, shape: &Shape) -> InstructionId {
+        let metadata = self.metadata().clone();
+        let id = self.scope().add_entry_parameter(name, whole(shape), metadata);
+        let sizes = self.module().size_parameters().iter();
+        if let Some(&SizeParameter { low, high, .. }) = sizes.clone().find(|size| size.parameter == number) {
+            self.add_size_parameter(id, low, high);
+        }
+        id
+    }
+
+    /// Adds a parameter for the size of each bounded dimension of a parameter, and sets the sizes.
+    fn with_sizes(&mut self, value: Value, name: &str, shape: &Shape) -> Result<Value> {
+        let (Value::One(id), false) = (&value, is_static(shape)) else { return Ok(value) };
+        let Some(array) = shape.as_array() else {
+            return Err(Error::unsupported(format!(
+                "the parameter '{name}' of shape {shape} is a tuple of arrays of bounded size; pass each array by itself"
+            )));
+        };
+        let mut sizes = Vec::with_capacity(array.rank());
+        for (d, dimension) in array.dimensions.iter().enumerate() {
+            sizes.push(if dimension.is_dynamic && dimension.size > 0 {
+                let parameter = self.scope_ref().computation().parameters().len();
+                let scalar = Shape::scalar(PrimitiveType::S32);
+                let size =
+                    self.scope().add_entry_parameter(&format!("{name}_{d}"), scalar, OpMetadata::default());
+                let (low, high) = (0, dimension.size.min(i64::from(i32::MAX)));
+                self.add_size_parameter(size, low, high);
+                let mut all = self.module().size_parameters().to_vec();
+                all.push(SizeParameter { parameter, low, high });
+                self.module_mut().set_size_parameters(all);
+                Some(size)
+            } else {
+                None
+            });
+        }
+        Ok(Value::One(self.bounded(*id, &sizes)?))
+    }
+
     /// Settles an instruction whose operands are one instruction each.
     fn settled_array(
         &mut self,
@@ -172,19 +228,17 @@ impl Settler {
         let (op, shape) = (instruction.op(), instruction.shape());
         Ok(match op {
             Op::Parameter { .. } => {
-                if !shape.leaves().iter().all(|(_, leaf)| leaf.is_static()) {
-                    return Err(Error::unsupported(format!(
-                        "a parameter of bounded shape {shape} is not supported; pass the whole array, and set its sizes inside"
-                    )));
-                }
-                let metadata = self.metadata().clone();
-                self.scope().add_entry_parameter(instruction.name(), shape.clone(), metadata)
+                return Err(Error::internal("a parameter of the entry is not settled twice"));
             }
             Op::Constant { literal } => self.literal(literal.clone()),
             Op::SetDimensionSize { dimension } => {
                 let mut part = self.split(arrays[0])?;
                 part.sizes[*dimension] = match shape.as_array() {
-                    Some(array) if array.dimensions[*dimension].is_dynamic => Some(self.opaque(arrays[1])?),
+                    // A size that the caller chooses is within its range.
+                    Some(array) if array.dimensions[*dimension].is_dynamic => {
+                        let is_named = self.named_size(arrays[1]).is_some();
+                        Some(if is_named { arrays[1] } else { self.opaque(arrays[1])? })
+                    }
                     _ => None,
                 };
                 self.bounded(part.data, &part.sizes)?

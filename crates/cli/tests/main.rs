@@ -18,6 +18,7 @@ mod kernel_cache;
 mod large_decompositions;
 mod messages;
 mod mnist;
+mod named_sizes;
 mod objects;
 mod programs;
 mod quantize;

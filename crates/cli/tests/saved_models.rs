@@ -109,6 +109,12 @@ fn static_tables() {
 fn keras_exports() {
     check("keras2", "keras2", "serving_default", &["--batch=3"]);
     check("keras3", "keras3", "serving_default", &["--batch=2"]);
+    // The sizes are those of the arrays.
+    for ranges in [&[][..], &["--dim=batch=2..5"], &["--batch=0..100"]] {
+        check("keras2", "keras2", "serving_default", ranges);
+        check("keras3", "keras3", "serving_default", ranges);
+    }
+    check("module", "module", "serving_default", &[]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::device::serial_kernels;
 use crate::versions::variants;
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
 use aot::{Accessor, Signature};
-use hlo::Program;
+use hlo::{Program, SizeRange};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
 use tf::Problem;
@@ -24,6 +24,8 @@ pub struct Checked {
     pub ops: BTreeMap<String, (usize, bool)>,
     /// Names of arguments and results in the C++ class, if they are known.
     pub accessors: Vec<Accessor>,
+    /// Named dimensions with their ranges.
+    pub dimensions: Vec<(String, SizeRange)>,
 }
 
 /// Checks a model. `missing` lists parts of the config that could not be inferred. If there are
@@ -111,6 +113,7 @@ fn compile(
     let signature = Signature { entry_point: &options.entry_point, cpp_class: &class, interface: &interface };
     signature.validate()?;
     checked.accessors = aot::accessors(&interface)?;
+    checked.dimensions = interface.sizes().map(|(_, size, range)| (size.label(), range)).collect();
     pipeline_for(options.targets(), options.plan.clone()).run(
         &mut module,
         &options.disabled_passes,

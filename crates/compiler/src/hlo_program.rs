@@ -3,8 +3,8 @@
 
 use crate::{PassRun, bindings, normalization_pipeline};
 use hlo::{
-    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata,
-    Program, SizeParameter,
+    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, NamedDimension, Op,
+    OpMetadata, Program, SizeParameter,
 };
 use shape::{Literal, Shape};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl HloProgram {
     pub fn of_module(mut module: Module, passes: &mut PassRun<'_>) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
         // Normalization removes the bounded shapes that show them.
-        let named = hlo::named_dimensions(&module);
+        let named = given_names(&module);
         passes.run(&normalization_pipeline(), &mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
@@ -149,6 +149,23 @@ impl HloProgram {
         self.checks.clear();
         Ok(self)
     }
+}
+
+/// Returns the named dimensions of the entry's arrays: those that it sets, and the bounded
+/// dimensions of parameters, whose sizes follow all parameters.
+fn given_names(module: &Module) -> Vec<(usize, NamedDimension)> {
+    let mut named = hlo::named_dimensions(module);
+    let Ok(interface) = Interface::of_module(module) else { return named };
+    let mut size = interface.arguments().len();
+    for (k, argument) in interface.arguments().iter().enumerate() {
+        for (dimension, bounds) in argument.shape.dimensions.iter().enumerate() {
+            if bounds.is_dynamic && bounds.size > 0 {
+                named.push((k, NamedDimension { dimension, size }));
+                size += 1;
+            }
+        }
+    }
+    named
 }
 
 /// Verifies a module from a file. Violations are errors of the user, not internal errors.

@@ -6,7 +6,7 @@ use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
 use crate::entry;
-use crate::entry::pieces::Batch;
+use crate::entry::pieces::{Batch, Parts};
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -84,7 +84,7 @@ pub fn lower_with(
     let mut names = Names::default();
     names.unique(options.name);
     let parts = Parts { module, plan, schedule, assignment };
-    let kernels = parts.kernels(target, options.is_profiled, &mut program, &mut names)?;
+    let kernels = lower_kernels(parts, target, options.is_profiled, &mut program, &mut names)?;
     let names = &mut |wish: &str| names.unique(wish);
     let counters = if options.is_profiled { profile::counters(module, schedule) } else { Vec::new() };
     let context =
@@ -93,81 +93,59 @@ pub fn lower_with(
     Ok(Lowered { program, regions, counters })
 }
 
-/// Lowers a program for batches of any size within a range: several modules, each for a fixed number
-/// of rows, and an entry that computes a batch piece by piece with their code. See [`Batch`].
+/// Lowers a program for batches of any size within a range: several modules, each for a fixed
+/// number of rows, and an entry that computes a batch piece by piece with their code. See
+/// [`Batch`].
 pub fn lower_batch(batch: &Batch<'_>, target: &Target, options: &EntryOptions<'_>) -> Result<Lowered> {
     let mut program = Program::default();
     let mut names = Names::default();
     names.unique(options.name);
     let mut kernels = Vec::with_capacity(batch.pieces.len());
     for piece in &batch.pieces {
-        kernels.push(piece.parts.kernels(target, false, &mut program, &mut names)?);
+        kernels.push(lower_kernels(piece.parts, target, false, &mut program, &mut names)?);
     }
     let names = &mut |wish: &str| names.unique(wish);
     let regions = entry::pieces::emit(batch, &kernels, target, options.name, &mut program, names)?;
     Ok(Lowered { program, regions, counters: Vec::new() })
 }
 
-/// A module, and the decisions about it.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts<'a> {
-    /// The module.
-    pub module: &'a Module,
-    /// Its plan.
-    pub plan: &'a ModulePlan,
-    /// Its schedule.
-    pub schedule: &'a Schedule,
-    /// Its buffer assignment.
-    pub assignment: &'a BufferAssignment,
-}
-
-impl Parts<'_> {
-    /// Adds the module's kernels to a program.
-    fn kernels(
-        self,
-        target: &Target,
-        is_profiled: bool,
-        program: &mut Program,
-        names: &mut Names,
-    ) -> Result<Kernels> {
-        let Self { module, plan, schedule, assignment } = self;
-        let mut kernels = Kernels::default();
-        for (&computation, sequence) in &schedule.sequences {
-            for &instruction in sequence {
-                let plan = &plan.computations[&computation].instructions[&instruction];
-                if plan.strategy.has_no_kernel() {
-                    continue;
-                }
-                let name = kernel_name(module, computation, instruction);
-                for part in parts(module, plan, computation, instruction) {
-                    let id = FunctionId::from_index(program.functions.len());
-                    let kernel = Kernel {
-                        module,
-                        assignment,
-                        target,
-                        plan,
-                        computation,
-                        instruction,
-                        part,
-                        grid: None,
-                    };
-                    let lowered = kernel
-                        .lower(names.unique(&name), id)
-                        .map_err(|error| error.context(module[computation][instruction].described()))?;
-                    if let Some((mut function, call)) = lowered {
-                        if is_profiled {
-                            function.linkage = Linkage::Internal;
-                        }
-                        check_count(program.functions.len())
-                            .map_err(|error| error.context(module[computation][instruction].described()))?;
-                        program.functions.push(function);
-                        kernels.calls.entry((computation, instruction)).or_default().push(call);
+/// Adds a module's kernels to a program.
+fn lower_kernels(
+    parts_of: Parts<'_>,
+    target: &Target,
+    is_profiled: bool,
+    program: &mut Program,
+    names: &mut Names,
+) -> Result<Kernels> {
+    let Parts { module, plan, schedule, assignment } = parts_of;
+    let mut kernels = Kernels::default();
+    for (&computation, sequence) in &schedule.sequences {
+        for &instruction in sequence {
+            let plan = &plan.computations[&computation].instructions[&instruction];
+            if plan.strategy.has_no_kernel() {
+                continue;
+            }
+            let name = kernel_name(module, computation, instruction);
+            for part in parts(module, plan, computation, instruction) {
+                let id = FunctionId::from_index(program.functions.len());
+                let kernel =
+                    Kernel { module, assignment, target, plan, computation, instruction, part, grid: None };
+                let lowered = kernel
+                    .lower(names.unique(&name), id)
+                    .map_err(|error| error.context(module[computation][instruction].described()))?;
+                if let Some((mut function, call)) = lowered {
+                    if is_profiled {
+                        function.linkage = Linkage::Internal;
                     }
+                    check_count(program.functions.len())
+                        .map_err(|error| error.context(module[computation][instruction].described()))?;
+                    program.functions.push(function);
+                    kernels.calls.entry((computation, instruction)).or_default().push(call);
                 }
             }
         }
-        Ok(kernels)
     }
+    Ok(kernels)
 }
 
 /// Fails if a program has as many kernels as are allowed.

@@ -465,3 +465,58 @@ fn an_open_shape_of_a_variable_is_given_by_its_node() {
     assert_eq!(found.config.variable[0].shape.as_ref().map(|s| s.dim[0].size), Some(2));
     tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
 }
+
+#[test]
+fn ranges_become_named_dimensions_under_names_that_no_feed_has() {
+    let shapes = [placeholder("x", &[-1, 3]), placeholder("batch", &[-1, -1])].concat();
+    let text = [shapes, node("y", "AddV2", &["x", "batch"], T), VERSIONS.to_owned()].concat();
+    let dims = |dims: &[(&str, DimSize)]| InferOptions {
+        dims: dims.iter().map(|(name, size)| ((*name).to_owned(), size.clone())).collect(),
+        ..InferOptions::default()
+    };
+    let named = |name: &str| DimSize::Named(name.to_owned());
+    let options =
+        dims(&[("batch", DimSize::Range(1, 8)), ("batch.1", named("n")), ("n", DimSize::Range(0, 3))]);
+    let found = infer(&text, &options);
+    assert_eq!(found.problems, Vec::<String>::new());
+    let ranges: Vec<_> = found.config.dimension.iter().map(|d| (d.name.as_str(), d.min, d.max)).collect();
+    assert_eq!(ranges, [("batch_2", 1, 8), ("n", 0, 3)], "a feed is called 'batch'");
+    let program = tf::prepare(graph(&text), found.config.clone()).expect("the inferred config is a good one");
+    assert_eq!(program.feeds[1].shape, [8, 3]);
+    assert_eq!(program.feeds[1].dimensions, [(0, 0), (1, 1)].into());
+    assert_eq!(program.feeds[0].dimensions, [(0, 0)].into(), "one name is one dimension");
+    let printed = config_to_text(&found.config);
+    assert_eq!(parse_config(printed.into_bytes().into(), "c.pbtxt").expect("a config"), found.config);
+
+    let open = InferOptions { batch_range: Some((1, 64)), ..InferOptions::default() };
+    let asked = infer(&text, &open);
+    assert!(asked.problems[0].contains("'batch' of shape [?,?]: --dim batch.1=1, or --shape batch=?,1"));
+    assert!(asked.notes[0].contains("'x', 'batch' can have any size from 1 to 64; --dim batch=LOW..HIGH"));
+}
+
+#[test]
+fn contradictory_dimensions_of_a_config_are_refused() {
+    let text = [placeholder("x", &[-1, 3]), node("y", "Neg", &["x"], T), VERSIONS.to_owned()].concat();
+    let refused = |name: &str, dimensions: &str| {
+        let config = format!(
+            "feed {{ id {{ node_name: \"x\" }} name: \"x\" shape {{ dim {{ size: -1 name: \"{name}\" }} dim {{ size: 3 }} }} }} \
+             fetch {{ id {{ node_name: \"y\" }} }} {dimensions}"
+        );
+        let config = parse_config(config.into_bytes().into(), "c.pbtxt").expect("a config");
+        tf::prepare(graph(&text), config).expect_err("a contradiction").message().to_owned()
+    };
+    let dimension =
+        |name: &str, min: i64, max: i64| format!("dimension {{ name: \"{name}\" min: {min} max: {max} }}");
+    assert!(refused("n", "").contains("dimension { name: \"batch\" min: 1 max: 64 }"));
+    for (min, max) in [(3, 2), (-1, 2), (0, 0), (1, 1 << 31), (0, i64::MAX), (i64::MIN, 4)] {
+        let message = refused("n", &dimension("n", min, max));
+        assert!(message.contains(&format!("impossible range {min}..{max}")), "{message}");
+    }
+    assert!(refused("n", &[dimension("n", 1, 2), dimension("m", 1, 2)].concat()).contains("'m': remove it"));
+    assert!(
+        refused("n", &[dimension("n", 1, 2), dimension("n", 1, 3)].concat())
+            .contains("duplicate feed name: n")
+    );
+    assert!(refused("x", &dimension("x", 1, 2)).contains("duplicate feed name: x"));
+    assert!(refused("", &dimension("", 1, 2)).contains("has no name"));
+}

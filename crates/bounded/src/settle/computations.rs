@@ -6,7 +6,7 @@
 //! of callers.
 
 use crate::builder::Scope;
-use crate::settle::{Settler, Value, sets_sizes, whole};
+use crate::settle::{Settler, Value, is_static, sets_sizes, whole};
 use hlo::{ComputationId, InstructionId, Op, OpMetadata};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
@@ -154,10 +154,6 @@ impl Settler {
 /// Returns the number of each dimension that is bounded, and `None` for others.
 fn bounded_dimensions(array: &ArrayShape) -> impl Iterator<Item = Option<usize>> + '_ {
     array.dimensions.iter().enumerate().map(|(d, dimension)| dimension.is_dynamic.then_some(d))
-}
-
-fn is_static(shape: &Shape) -> bool {
-    shape.leaves().iter().all(|(_, array)| array.is_static())
 }
 
 /// Returns the shape of an encoded value of this shape.

@@ -154,6 +154,11 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
             entry
         })
         .collect();
+    let dimensions: Vec<Value> = checked
+        .dimensions
+        .iter()
+        .map(|(name, range)| json!({ "name": name, "min": range.low, "max": range.high }))
+        .collect();
     json!({
         "model": name,
         "compiles": checked.problems.is_empty(),
@@ -162,6 +167,7 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
         "notes": notes,
         "ops": ops,
         "interface": entries,
+        "dimensions": dimensions,
     })
 }
 
@@ -207,6 +213,8 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
         })
         .collect();
     table(&mut out, "interface", &interface);
+    let dimensions = checked.dimensions.iter().map(|(name, range)| vec![printable(name), range.to_string()]);
+    table(&mut out, "dimensions", &dimensions.collect::<Vec<_>>());
     if checked.problems.is_empty() {
         out.push_str("no problems: it compiles\n");
     }

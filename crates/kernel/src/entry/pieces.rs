@@ -11,10 +11,11 @@
 use super::{Context, Entry};
 use crate::calls::Kernels;
 use crate::entry::regions::Region;
-use crate::lower::Parts;
-use hlo::SizeParameter;
+use buffers::{BufferAssignment, Schedule};
 use hlo::analysis::executions;
+use hlo::{Module, SizeParameter};
 use nest::{ConvertOp, Expression, Predicate, Program, RegionBuilder as _, ScalarType, Type, ValueId};
+use plan::ModulePlan;
 use support::{Error, Result};
 use target::Target;
 
@@ -34,6 +35,19 @@ pub struct Batch<'a> {
     pub results: Vec<BatchArray>,
     /// Number of dimensions of results whose size the program reports. Each is the number of rows.
     pub reported_sizes: usize,
+}
+
+/// A module, and the decisions about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// Its plan.
+    pub plan: &'a ModulePlan,
+    /// Its schedule.
+    pub schedule: &'a Schedule,
+    /// Its buffer assignment.
+    pub assignment: &'a BufferAssignment,
 }
 
 /// A module for a fixed number of rows.
@@ -264,9 +278,9 @@ fn cost(parts: Parts<'_>) -> u64 {
     all + OVERHEAD
 }
 
-/// Returns, for each number of rows that are left, up to the largest size, the piece to compute next.
-/// Rows that are left belong to a batch with at least the largest size, so that a piece may begin
-/// earlier.
+/// Returns, for each number of rows that are left, up to the largest size, the piece to compute
+/// next. Rows that are left belong to a batch with at least the largest size, so that a piece may
+/// begin earlier.
 fn steps(sizes: &[i64], costs: &[u64]) -> Vec<u8> {
     let largest = sizes.last().copied().unwrap_or(1);
     let mut best: Vec<(u64, u8)> = vec![(0, 0)];

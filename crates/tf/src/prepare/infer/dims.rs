@@ -2,7 +2,7 @@
 //! program chooses.
 
 use super::names::UsedNames;
-use crate::proto::{Config, Dim, Dimension};
+use crate::proto::{Config, Dim, Dimension, TensorShapeProto};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
@@ -28,6 +28,8 @@ pub(super) struct Dims {
     batch_range: Option<(i64, i64)>,
     /// Sizes with code of their own, by the name of the dimension.
     sizes: BTreeMap<String, Vec<i64>>,
+    /// Names that the model gives to leading dimensions.
+    leading: BTreeSet<String>,
     used: BTreeSet<String>,
     /// Valid names for `--dim`.
     known: BTreeSet<String>,
@@ -42,8 +44,14 @@ impl Dims {
         batch_range: Option<(i64, i64)>,
         sizes: BTreeMap<String, Vec<i64>>,
     ) -> Self {
-        let (used, known, ranges) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        Self { given, batch_range, sizes, used, known, ranges, defaults: BTreeMap::new() }
+        let (leading, used, known, ranges) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
+        Self { given, batch_range, sizes, leading, used, known, ranges, defaults: BTreeMap::new() }
+    }
+
+    /// Marks the name of a leading dimension of a feed. Other dimensions of this name are as open.
+    pub(super) fn lead(&mut self, shape: &TensorShapeProto) {
+        let first = shape.dim.first().filter(|dim| dim.size < 0 && is_name(&dim.name));
+        self.leading.extend(first.map(|dim| dim.name.clone()));
     }
 
     /// Returns the size of a dimension of a feed, or `None` if it is unknown. `stated` is its size
@@ -55,8 +63,7 @@ impl Dims {
         stated: Option<i64>,
         name: &str,
     ) -> Result<Option<Dim>> {
-        // Converters write "?" for sizes without a name.
-        let name = if name.contains(|c: char| c.is_alphanumeric()) { name } else { "" };
+        let name = if is_name(name) { name } else { "" };
         let own = format!("{feed}.{d}");
         self.known.insert(own.clone());
         if !name.is_empty() {
@@ -80,7 +87,9 @@ impl Dims {
         if let Some(key) = names.into_iter().find(|key| !key.is_empty() && self.given.contains_key(*key)) {
             return self.stated(key).map(Some);
         }
-        let Some((low, high)) = self.batch_range.filter(|_| d == 0) else { return Ok(None) };
+        let Some((low, high)) = self.batch_range.filter(|_| d == 0 || self.leading.contains(name)) else {
+            return Ok(None);
+        };
         let key = if name.is_empty() { BATCH } else { name };
         self.defaults.entry(key.to_owned()).or_default().push(feed.to_owned());
         Ok(Some(self.ranged(key, low, high)))
@@ -121,7 +130,10 @@ impl Dims {
         let mut names = UsedNames::default();
         for feed in &config.feed {
             names.claim(&(feed.name.clone(), 0));
-            names.claim(&super::super::config::id(&feed.id));
+            let id = super::super::config::id(&feed.id);
+            if id.0 != feed.name {
+                names.claim(&id);
+            }
         }
         let named =
             self.ranges.iter().map(|range| (range.name.as_str(), names.claim(&(range.name.clone(), 0))));
@@ -140,7 +152,7 @@ impl Dims {
             let (low, high) = self.batch_range.unwrap_or_default();
             let feeds: Vec<String> = feeds.iter().map(|feed| format!("'{feed}'")).collect();
             notes.push(format!(
-                "the leading dimension of {} can have any size from {low} to {high}; --dim {key}=LOW..HIGH or --dim {key}=N \
+                "the dimension '{key}' of {} can have any size from {low} to {high}; --dim {key}=LOW..HIGH or --dim {key}=N \
                  changes that",
                 feeds.join(", ")
             ));
@@ -165,6 +177,11 @@ impl Dims {
         }
         (notes, problems)
     }
+}
+
+/// True if the name of a dimension is one. Converters write "?" for sizes without a name.
+fn is_name(name: &str) -> bool {
+    name.contains(|c: char| c.is_alphanumeric())
 }
 
 /// A size that the program has in every run.

@@ -116,6 +116,11 @@ impl Shapes {
         Some(shape)
     }
 
+    /// Marks the name that the model gives to a leading dimension.
+    pub(super) fn lead(&mut self, shape: &TensorShapeProto) {
+        self.dims.lead(shape);
+    }
+
     /// Returns the shape of a feed, or `None` if some sizes are unknown, which [`Self::finish`]
     /// reports. `names` are the names that the model gives to the dimensions.
     pub(super) fn shape(

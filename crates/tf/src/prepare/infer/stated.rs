@@ -60,6 +60,9 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
     let mut inferred = Inferred::default();
     let mut shapes = Shapes::new(graph, by_argument(stated, options));
     let mut feed_names = UsedNames::default();
+    for (_, feed) in stated.feed.iter().enumerate().filter(|(k, _)| used.contains(k)) {
+        feed.shape.iter().for_each(|shape| shapes.lead(shape));
+    }
     for (k, feed) in stated.feed.iter().enumerate() {
         let id = config::id(&feed.id);
         let argument = argument(feed);

@@ -1,0 +1,175 @@
+//! Programs whose callers choose sizes: `--dim batch=1..64` and `--size batch=7`.
+
+use crate::support::{refuse, root, succeed, tfcompile};
+use npz::Archive;
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// `y = x * sum(w) + w`, where the rows of `x` and `w` have one number.
+const GRAPH: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "w" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: -1 } } } } }
+node { name: "axes" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 0 int_val: 1 } } } }
+node { name: "sum" op: "Sum" input: "w" input: "axes" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "scaled" op: "Mul" input: "x" input: "sum" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "y" op: "ConcatV2" input: "scaled" input: "w" input: "axis"
+       attr { key: "N" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "inverse" op: "MatrixInverse" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1286 }
+"#;
+
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), GRAPH).expect("writable");
+    place
+}
+
+/// Runs the graph with these flags, and returns its standard output.
+fn run(place: &Path, flags: &[&str]) -> String {
+    let output = succeed(tfcompile(place).args(["run", "g.pbtxt", "--fetch=y"]).args(flags));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn say(flags: &[&str]) -> String {
+    let place = place();
+    refuse(tfcompile(place.path()).args(["run", "g.pbtxt"]).args(flags), place.path())
+}
+
+#[test]
+fn a_run_has_the_sizes_of_its_arrays_and_sums_nothing_beyond_them() {
+    let place = place();
+    let dims = ["--dim=batch=1..6", "--dim=w.1=cols", "--dim=cols=0..5"];
+    let x = Literal::from_elements(&[2, 2], &[1f32, 2.0, 3.0, 4.0]);
+    let w = Literal::from_elements(&[2, 1], &[10f32, 20.0]);
+    let arrays = BTreeMap::from([("x".to_owned(), x), ("w".to_owned(), w)]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    run(place.path(), &[&dims[..], &["--feed=@in.npz", "--out=out.npz"]].concat());
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    let expected = Literal::from_elements(&[2, 3], &[30f32, 60.0, 10.0, 90.0, 120.0, 20.0]);
+    assert_eq!(out.require("y").expect("a result"), expected);
+    // Several runs with arrays of one size.
+    let ones = ["--feed=x=ones", "--feed=w=ones", "--size=batch=3", "--size=cols=0"];
+    let text = run(place.path(), &[&dims[..], &ones].concat());
+    assert!(text.contains("y: f32[3,2]") && text.contains("[0, 0]"), "{text}");
+    // The name of a dimension of one feed.
+    let text = run(place.path(), &["--dim=batch=2", "--dim=w.1=1..4", "--random=1", "--size=w.1=3"]);
+    assert!(text.contains("y: f32[2,5]"), "{text}");
+    let largest = run(place.path(), &["--dim=batch=2", "--dim=w.1=1..4", "--random=1"]);
+    assert!(largest.contains("y: f32[2,6]"), "{largest}");
+}
+
+#[test]
+fn impossible_sizes_are_one_clear_error() {
+    let given = |more: &[&str]| {
+        let flags = [&["--fetch=y", "--random=1", "--dim=batch=1..6", "--dim=w.1=1..3"], more].concat();
+        say(&flags)
+    };
+    assert!(given(&["--size=batch=7"]).contains("size 7 of 'batch' is out of range: 1..6"));
+    assert!(given(&["--size=batch=0"]).contains("size 0 of 'batch' is out of range: 1..6"));
+    assert!(given(&["--size=rows=3"]).contains("'batch' of 1..6, 'w_1' of 1..3"));
+    assert!(given(&["--size=batch"]).contains("expected NAME=N"));
+    assert!(given(&["--size=batch=99999999999"]).contains("expected NAME=N"));
+    assert!(given(&["--size=batch=2", "--size=batch=3"]).contains("given twice"));
+    assert!(given(&["--feed=batch=random"]).contains("--size batch=N"));
+    let fixed = say(&["--fetch=y", "--random=1", "--dim=batch=2", "--dim=w.1=1", "--size=batch=2"]);
+    assert!(fixed.contains("all sizes of the program are fixed"), "{fixed}");
+
+    let place = place();
+    let x = npz::write(&BTreeMap::from([
+        ("x".to_owned(), Literal::from_elements(&[3, 2], &[0f32; 6])),
+        ("w".to_owned(), Literal::from_elements(&[2, 1], &[0f32; 2])),
+    ]));
+    std::fs::write(place.path().join("in.npz"), x.expect("small")).expect("writable");
+    let mut run = tfcompile(place.path());
+    run.args(["run", "g.pbtxt", "--fetch=y", "--feed=@in.npz", "--dim=batch=1..6", "--dim=w.1=1..3"]);
+    let message = refuse(&mut run, place.path());
+    assert!(message.contains("dimensions with one name have one size"), "{message}");
+}
+
+#[test]
+fn impossible_ranges_are_refused() {
+    let message = |dim: &str| say(&["--fetch=y", "--random=1", "--dim=w.1=1", dim]);
+    for range in ["4..3", "-1..3", "1..", "..", "0..0x", "1..2147483648", "0..99999999999999999999"] {
+        let message = message(&format!("--dim=batch={range}"));
+        assert!(message.contains(&format!("got 'batch={range}'")), "{message}");
+    }
+    assert!(message("--dim=x.1=1..4").contains("has size 2 in the graph"));
+    assert!(message("--dim=rows=1..4").contains("does not name a dimension of a feed"));
+    assert!(message("--dim=batch=rows").contains("no flag states the size 'rows'"));
+    let chain = say(&["--fetch=y", "--random=1", "--dim=batch=a", "--dim=a=b", "--dim=b=1..2"]);
+    assert!(chain.contains("itself given by a name"), "{chain}");
+    let large = say(&["--fetch=y", "--random=1", "--dim=batch=1..2147483647", "--dim=w.1=1..2147483647"]);
+    assert!(large.contains("'w:0' has a size of 2^63 bytes or more"), "{large}");
+    let session = say(&["--fetch=y", "--random=1", "--dim=batch=1..4", "--jit=off"]);
+    assert!(session.contains("a session has fixed sizes"), "{session}");
+}
+
+#[test]
+fn an_op_without_ranges_is_named_with_the_flag_that_fixes_the_size() {
+    let place = place();
+    for command in ["hlo", "check"] {
+        let mut tool = tfcompile(place.path());
+        tool.args([command, "g.pbtxt", "--fetch=inverse", "--dim=batch=4", "--dim=w.1=1..4"]);
+        let output = tool.output().expect("it runs");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("inverse") && text.contains("MatrixInverse"), "{text}");
+    }
+}
+
+#[test]
+fn config_and_check_list_names_and_ranges() {
+    let place = place();
+    let dims = ["--fetch=y", "--dim=batch=1..6", "--dim=w.1=cols", "--dim=cols=2..5"];
+    let output = succeed(tfcompile(place.path()).args(["config", "g.pbtxt"]).args(dims));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("dim { size: -1 name: \"batch\" } dim { size: -1 name: \"cols\" }"), "{text}");
+    assert!(text.contains("dimension {\n  name: \"cols\"\n  min: 2\n  max: 5\n}"), "{text}");
+    // The config that the tool prints means the same.
+    std::fs::write(place.path().join("c.pbtxt"), &text).expect("writable");
+    let with_config = ["--config=c.pbtxt", "--random=3", "--size=batch=2", "--size=cols=3"];
+    let ours = succeed(tfcompile(place.path()).args(["run", "g.pbtxt"]).args(with_config)).stdout;
+    let sizes = ["--random=3", "--size=batch=2", "--size=cols=3"];
+    assert_eq!(String::from_utf8(ours).expect("UTF-8"), run(place.path(), &[&dims[1..], &sizes].concat()));
+    let output = succeed(tfcompile(place.path()).args(["check", "g.pbtxt"]).args(dims));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for (name, range) in [("batch", "1..6"), ("cols", "2..5")] {
+        let is_row = |line: &str| line.split_whitespace().eq([name, range]);
+        assert!(text.lines().any(is_row), "{name}: {text}");
+    }
+}
+
+#[test]
+fn results_are_those_of_a_program_with_that_size() {
+    let place = tempfile::tempdir().expect("a directory");
+    let model = root().join("tests/saved_models/keras3");
+    for size in [1, 5, 9] {
+        let of = |flags: &[String]| {
+            let mut tool = tfcompile(place.path());
+            succeed(tool.arg("run").arg(&model).args(["--random=7", "--out=out.npz"]).args(flags));
+            let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+            let mut out = Archive::open(bytes.into(), 1 << 20).expect("an archive");
+            let name = out.names().next().expect("a result").to_owned();
+            let array = out.require(&name).expect("a result");
+            (array.shape().clone(), array.floats().expect("floats"))
+        };
+        let any = of(&["--dim=batch=1..9".to_owned(), format!("--size=batch={size}")]);
+        let fixed = of(&[format!("--dim=batch={size}")]);
+        assert_eq!(any.0, fixed.0);
+        let close = any.1.iter().zip(&fixed.1).all(|(a, b)| (a - b).abs() <= 1e-5 * (1.0 + b.abs()));
+        assert!(close, "{size}: expected {fixed:?}, got {any:?}");
+    }
+    succeed(tfcompile(place.path()).arg("verify").arg(&model).args(["--dim=batch=1..9", "-q"]));
+    let hlo = "HloModule m\n\nENTRY e {\n  x = f32[<=8,2] parameter(0)\n  ROOT y = f32[<=8,2] negate(x)\n}\n";
+    std::fs::write(place.path().join("m.hlo"), hlo).expect("writable");
+    let output = succeed(tfcompile(place.path()).args(["run", "m.hlo", "--feed=x=ones", "--size=x_0=3"]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("result0: f32[3,2]"));
+}
