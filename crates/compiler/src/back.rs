@@ -23,8 +23,8 @@ pub fn compile_module(
     compile_optimized(module, options, observer)
 }
 
-/// Same as [`compile_module`], for a program. If it has modules for several sizes, the code computes
-/// a batch in pieces of these sizes, and the result has the module as it was imported.
+/// Same as [`compile_module`], for a program. If it has modules for several sizes, the code
+/// computes a batch in pieces of these sizes, and the result has the module as it was imported.
 pub fn compile_program(
     program: Program,
     options: &BackOptions,

@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     row: Program,
     /// Feeds whose leading dimension is the batch.
     batched: BTreeSet<usize>,
-    /// How each result depends on the batch.
+    /// The use of the batch in each result.
     uses: Vec<RowUse>,
     /// The name of the size, and its range.
     name: String,
@@ -35,10 +35,11 @@ pub(crate) struct Pieces {
 }
 
 /// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
-/// `given` are sizes that the user wants code for, and `import` translates the program for one size.
+/// `given` are sizes that the user wants code for, and `import` translates the program for one
+/// size.
 ///
-/// Errors say why the program is not computed piece by piece: rows depend on each other, the program
-/// writes variables, or a size is not supported.
+/// Errors say why the program is not computed piece by piece: rows depend on each other, the
+/// program writes variables, or a size is not supported.
 pub(crate) fn pieces(
     program: &tf::Program,
     given: &[i64],
@@ -168,7 +169,8 @@ fn check_shapes(
     Err(Error::unsupported(format!("arguments or results have other dimensions for {size} rows")))
 }
 
-/// Returns the sizes that get code: the smallest one of the range, some larger ones, and the user's.
+/// Returns the sizes that get code: the smallest one of the range, some larger ones, and the
+/// user's.
 fn sizes(low: i64, high: i64, given: &[i64]) -> Vec<i64> {
     let low = low.max(1);
     let most = high.min(MAX_SIZE);

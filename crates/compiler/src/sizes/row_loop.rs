@@ -1,7 +1,7 @@
 //! The module of a batch of any size: a loop over its rows.
 //!
-//! Code is generated from the modules for a few sizes instead. This one states what they compute, for
-//! the evaluator and for readers of HLO.
+//! Code is generated from the modules for a few sizes instead. This one states what they compute,
+//! for the evaluator and for readers of HLO.
 
 use super::Pieces;
 use hlo::analysis::RowUse;

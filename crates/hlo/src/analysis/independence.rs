@@ -25,7 +25,7 @@ const MAX_VISITS: usize = 10_000;
 /// Maximum depth of nested computations.
 const MAX_DEPTH: usize = 60;
 
-/// How an element of the entry's result depends on the batch.
+/// The use of the batch in an element of the entry's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowUse {
     /// Its leading dimension is the batch.
@@ -41,7 +41,7 @@ pub struct Dependence {
     pub computation: ComputationId,
     /// The first instruction that mixes rows.
     pub instruction: InstructionId,
-    /// What it does with them.
+    /// The way in which it mixes them.
     pub reason: &'static str,
 }
 
@@ -96,7 +96,7 @@ pub fn independent_rows(
 
 type Result<T> = std::result::Result<T, Dependence>;
 
-/// How a value depends on the batch.
+/// The dependence of a value on the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     /// Not at all.
@@ -294,7 +294,8 @@ impl Rows<'_> {
         let place = self.at;
         let fixed = self.loop_state((condition, body), initial, operand, operand.clone());
         fixed.or_else(|error| {
-            // An initial value of equal rows, such as zeros, may become rows in the first iteration.
+            // An initial value of equal rows, such as zeros, may become rows in the first
+            // iteration.
             self.at = place;
             let state = self.likely_state((computation, initial), operand);
             if state == *operand {

@@ -1,12 +1,12 @@
 //! Batches of any size, computed in pieces of a few sizes.
 //!
-//! The rows of the batch are independent. The entry contains the code of several modules, each for a
-//! fixed number of rows, and runs one after another until all rows are done. A module sees a frame of
-//! its own on the entry's stack, whose lists point to the first row of the piece.
+//! The rows of the batch are independent. The entry contains the code of several modules, each for
+//! a fixed number of rows, and runs one after another until all rows are done. A module sees a
+//! frame of its own on the entry's stack, whose lists point to the first row of the piece.
 //!
 //! The first pieces are of the largest size that fits. A table then says how to compute the rest at
-//! the lowest estimated cost. The last piece may be larger than what is left: it begins earlier, and
-//! computes some rows again.
+//! the lowest estimated cost. The last piece may be larger than what is left: it begins earlier,
+//! and computes some rows again.
 
 use super::{Context, Entry};
 use crate::calls::Kernels;
@@ -26,8 +26,8 @@ pub struct Batch<'a> {
     pub size: SizeParameter,
     /// The name of the size, for messages.
     pub name: String,
-    /// Modules for fixed numbers of rows, in ascending order. The first is for no more rows than the
-    /// smallest batch, and none writes its arguments.
+    /// Modules for fixed numbers of rows, in ascending order. The first is for no more rows than
+    /// the smallest batch, and none writes its arguments.
     pub pieces: Vec<Piece<'a>>,
     /// For each parameter of the modules, the argument of the program.
     pub arguments: Vec<BatchArray>,

@@ -47,8 +47,8 @@ impl Rows<'_> {
         self.at_axis(self.array(id)?, place)
     }
 
-    /// Statistics are taken over all dimensions but that of the features. Each row has its own if it
-    /// is a feature.
+    /// Statistics are taken over all dimensions but that of the features. Each row has its own if
+    /// it is a feature.
     pub(super) fn batch_norm(
         &self,
         op: &Op,

@@ -179,8 +179,8 @@ impl Rows<'_> {
         self.axis(self.array(id)?, stride)
     }
 
-    /// Returns the batch's distance in arrays of equal sizes. Arrays that do not depend on the batch
-    /// are the same for all rows.
+    /// Returns the batch's distance in arrays of equal sizes. Arrays that do not depend on the
+    /// batch are the same for all rows.
     fn common_stride(&self, ids: &[InstructionId], values: &[Value]) -> Result<i64> {
         let known = values.iter().find_map(Value::stride);
         let stride = known.ok_or_else(|| self.dependence("its rows cannot be told apart"))?;
@@ -197,8 +197,8 @@ impl Rows<'_> {
         Ok(stride)
     }
 
-    /// Returns the batch's place in arrays of which it is the same dimension. Their other dimensions
-    /// may differ.
+    /// Returns the batch's place in arrays of which it is the same dimension. Their other
+    /// dimensions may differ.
     pub(super) fn common_axis(&self, ids: &[InstructionId], values: &[Value]) -> Result<Axis> {
         let known = ids.iter().zip(values).find(|(_, value)| value.stride().is_some());
         let (&first, value) = known.ok_or_else(|| self.dependence("its rows cannot be told apart"))?;

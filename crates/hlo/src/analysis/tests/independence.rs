@@ -1,4 +1,4 @@
-//! Which programs compute each row of a batch by itself.
+//! Programs that do or do not compute each row of a batch by itself.
 
 use crate::analysis::{Dependence, RowUse, independent_rows};
 use crate::{Module, parse};
