@@ -13,7 +13,7 @@ use crate::program::quantized::quantize;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use clap::Args;
-use compiler::NoObserver;
+use compiler::{NoObserver, Source};
 use hlo::{Argument, Interface, Role};
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
@@ -51,6 +51,15 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
     let Read { input, initial } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
+    if let Source::Graph { config, .. } = &input.source
+        && let Some(dimension) = config.dimension.first()
+    {
+        let name = &dimension.name;
+        return Err(Error::invalid(format!(
+            "a quantized model is written for fixed sizes, but '{name}' has a range: state its size, as in --dim {name}=16"
+        ))
+        .coded(Code::OpenSize));
+    }
     let (input, report) =
         quantize(input, &initial, arguments.scheme, &arguments.quantization, &mut progress)?;
     let program = input.source.import(&mut NoObserver)?;

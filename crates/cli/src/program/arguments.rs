@@ -73,7 +73,7 @@ impl Arguments {
                 )));
             };
             let Source::Array(array) = &mut given.source else { continue };
-            let batches = in_batches(array, &feed.shape).map_err(|e| e.context(&given.origin))?;
+            let batches = in_batches(array, feed, signature).map_err(|e| e.context(&given.origin))?;
             check_finite(&batches, &feed.shape).map_err(|e| e.context(&given.origin))?;
             *array = batches;
         }
@@ -83,9 +83,17 @@ impl Arguments {
     }
 }
 
-/// Divides the first dimension of samples into batches of a feed, if it holds several of them.
-fn in_batches(array: &Literal, feed: &ArrayShape) -> Result<Literal> {
-    let (sizes, expected) = (array.array_shape().sizes(), feed.sizes());
+/// Divides the first dimension of samples into batches of a feed, if it holds several of them. If
+/// the caller chooses the size of a batch, it is the largest that divides the samples.
+fn in_batches(array: &Literal, argument: &Argument, signature: &Signature) -> Result<Literal> {
+    let (feed, sizes) = (&argument.shape, array.array_shape().sizes());
+    let mut expected = feed.sizes();
+    let first = argument.named_dimensions.iter().find(|named| named.dimension == 0);
+    let range = first.and_then(|named| signature.arguments()[named.size].range);
+    if let (Some(range), Some(&samples)) = (range, sizes.first().filter(|_| sizes.len() == expected.len())) {
+        let divisors = (range.low.max(1)..=range.high).rev();
+        expected[0] = divisors.clone().find(|size| samples % size == 0).unwrap_or(range.high);
+    }
     let (samples, batch) = match (sizes.split_first(), expected.split_first()) {
         (Some((&samples, rest)), Some((&batch, expected)))
             if rest == expected && batch > 0 && samples != batch =>
