@@ -5,7 +5,7 @@ mod device;
 use crate::device_array::DeviceArray;
 use crate::failure::failed;
 use device::{Copies, Given};
-use hlo::{Argument, Identifier, Output, Role};
+use hlo::{Argument, Identifier, Output, Role, SizeRange};
 use jit::{
     AlignedBytes, Call, Device, DeviceInstance, DeviceKind, DeviceOptions, Executable, Memory, Operand,
     Workers,
@@ -21,6 +21,10 @@ use support::{Error, Result};
 /// An argument or a result for Python: kind, name, node, type, sizes, a flag for sizes that are
 /// bounds, and scale and zero point if it is quantized.
 type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>, Option<(f32, i32)>);
+
+/// The size of a named dimension for Python: the argument that holds it, the smallest and the
+/// largest size, and the arguments' dimensions that have it.
+type Size = (usize, i64, i64, Vec<(usize, usize)>);
 
 /// Memory that persists between runs.
 struct State {
@@ -90,11 +94,28 @@ impl Program {
         let told = |(k, argument): (usize, &Argument)| {
             let kind = match argument.role {
                 Role::Variable if interface.new_value(k).is_none() => "readonly variable",
+                Role::Feed if argument.range.is_some() => "size",
                 role => role.name(),
             };
             told(kind, argument.label(), &argument.id, &argument.shape, argument.quantization)
         };
         interface.arguments().iter().enumerate().map(told).collect()
+    }
+
+    /// Sizes of named dimensions.
+    #[getter]
+    fn sizes(&self) -> Vec<Size> {
+        let interface = self.code.interface();
+        let arguments = interface.arguments().iter().enumerate();
+        let dimensions = arguments.flat_map(|(k, argument)| {
+            argument.named_dimensions.iter().map(move |named| (named.size, (k, named.dimension)))
+        });
+        let dimensions: Vec<_> = dimensions.collect();
+        let size = |(k, _, range): (usize, &Argument, SizeRange)| {
+            let named = dimensions.iter().filter(|(size, _)| *size == k).map(|(_, place)| *place);
+            (k, range.low, range.high, named.collect())
+        };
+        interface.sizes().map(size).collect()
     }
 
     /// Fetches, then written variables.

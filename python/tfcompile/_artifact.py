@@ -1,6 +1,7 @@
 """Artifacts: compiled models as values."""
 
 import hashlib
+import operator
 import os
 import re
 import tempfile
@@ -127,6 +128,9 @@ class Model:
     Calling it with feeds by name, or in their order, returns the fetches by name. Feeds are read where they are if their type and
     layout are the model's, and copied otherwise. Variables live in `variables`, from call to call. One call runs at a time.
 
+    Feeds with named dimensions have any sizes in the ranges that `dimensions` lists, the same wherever a name occurs. Smaller feeds than
+    the largest are copied. A size that no feed has is an argument with its name, by default the largest.
+
     On a GPU, feeds and variables may also be `DeviceArray`s and, with CUDA, objects with `__cuda_array_interface__`, such as arrays of
     PyTorch and CuPy. They are used where they are, without a copy through the host.
     """
@@ -136,21 +140,32 @@ class Model:
         if threads != 1:
             self._program.set_threads(threads)
         entries = [_Entry(*told) for told in self._program.arguments]
+        for number, entry in enumerate(entries):
+            entry.number = number
+        self._arguments = entries
+        self._sizes = [_Size(entries, *told) for told in self._program.sizes]
+        # Memory for feeds that are smaller than the largest.
+        self._room: dict[str, np.ndarray] = {}
         self._feeds = [entry for entry in entries if entry.kind == "feed"]
-        self._variables = [entry for entry in entries if entry.kind != "feed"]
+        self._variables = [entry for entry in entries if entry.kind not in ("feed", "size")]
         self._fetches = [entry for entry in (_Entry(*told) for told in self._program.results) if entry.kind == "fetch"]
         self._lock = threading.Lock()
         self._memory = {entry.name: entry.zeros() for entry in self._variables}
 
     @property
     def feeds(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """Names, types, and shapes of the feeds."""
+        """Names, types, and shapes of the feeds. Named dimensions have their largest sizes."""
         return {entry.name: (entry.dtype, entry.shape) for entry in self._feeds}
 
     @property
     def fetches(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """Names, types, and shapes of the fetches. Data-dependent sizes are upper bounds."""
+        """Names, types, and shapes of the fetches. Sizes that differ from run to run are upper bounds."""
         return {entry.name: (entry.dtype, entry.shape) for entry in self._fetches}
+
+    @property
+    def dimensions(self) -> dict[str, tuple[int, int]]:
+        """Names of dimensions, with the smallest and the largest size of each."""
+        return {size.name: (size.low, size.high) for size in self._sizes}
 
     @property
     def quantization(self) -> dict[str, tuple[float, int]]:
@@ -217,26 +232,26 @@ class Model:
 
     def run_on_device(self, *arguments: Any, **named: Any) -> dict[str, _native.DeviceArray]:
         """Like a call, with results that stay in the memory of the GPU."""
-        feeds = self._given(arguments, named)
+        feeds, named_sizes = self._given(arguments, named)
         with self._lock:
-            arrays, sizes = self._program.run_on_device(self._operands(feeds), None)
+            arrays, sizes = self._program.run_on_device(self._operands(feeds, named_sizes), None)
         sizes = iter(sizes)
         return {entry.name: self._cut(entry, array, sizes) for entry, array in zip(self._fetches, arrays)}
 
     def __call__(self, *arguments: Any, **named: Any) -> dict[str, np.ndarray]:
-        feeds = self._given(arguments, named)
+        feeds, named_sizes = self._given(arguments, named)
         results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
         buffers = [_arrays.bytes_of(array) for array in results]
         with self._lock:
             if any(_device.is_on_device(array) for array in [*feeds, *self._memory.values()]):
-                _, sizes = self._program.run_on_device(self._operands(feeds), buffers)
+                _, sizes = self._program.run_on_device(self._operands(feeds, named_sizes), buffers)
             else:
-                sizes = self._program.run(self._operands(feeds), buffers)
+                sizes = self._program.run(self._operands(feeds, named_sizes), buffers)
         sizes = iter(sizes)
         return {entry.name: entry.cut(array, sizes) for entry, array in zip(self._fetches, results)}
 
-    def _given(self, arguments: tuple, named: dict[str, Any]) -> list[Any]:
-        """Returns the feeds in their order."""
+    def _given(self, arguments: tuple, named: dict[str, Any]) -> tuple[list[Any], list[int]]:
+        """Returns the feeds in their order, and the sizes of named dimensions."""
         if len(arguments) > len(self._feeds):
             raise TypeError(f"expected at most {len(self._feeds)} arguments, got {len(arguments)}")
         given = {entry.name: array for entry, array in zip(self._feeds, arguments)}
@@ -245,20 +260,45 @@ class Model:
             raise TypeError(f"feed {sorted(twice)[0]!r} is given more than once")
         given.update(named)
         names = [entry.name for entry in self._feeds]
+        chosen = {size.name: given.pop(size.name) for size in self._sizes if size.name in given and size.name not in names}
         unknown, missing = given.keys() - set(names), [name for name in names if name not in given]
         if unknown or missing:
             what = f"unknown feed {sorted(unknown)[0]!r}" if unknown else f"missing feed {missing[0]!r}"
             raise TypeError(f"{what}; the feeds are {', '.join(names)}")
         # Conversions precede the lock.
         arrays = [given[entry.name] for entry in self._feeds]
-        return [array if _device.is_on_device(array) else entry.array(array) for entry, array in zip(self._feeds, arrays)]
+        shapes = {entry.number: np.shape(array) for entry, array in zip(self._feeds, arrays) if entry.has_names}
+        sizes = [size.chosen(chosen.get(size.name), self._arguments, shapes) for size in self._sizes]
+        feeds = [
+            array if _device.is_on_device(array) else entry.array(array, self._true_shape(entry, sizes))
+            for entry, array in zip(self._feeds, arrays)
+        ]
+        return feeds, sizes
 
-    def _operands(self, feeds: list[Any]) -> list[Any]:
+    def _true_shape(self, entry: "_Entry", sizes: list[int]) -> tuple[int, ...]:
+        """Returns the shape of a feed for these sizes of named dimensions."""
+        shape = list(entry.shape)
+        for size, value in zip(self._sizes, sizes):
+            for number, dimension in size.places:
+                if number == entry.number:
+                    shape[dimension] = value
+        return tuple(shape)
+
+    def _operands(self, feeds: list[Any], sizes: list[int]) -> list[Any]:
         """Returns all arguments for the native part."""
-        memory = [self._memory[entry.name] for entry in self._variables]
-        return [self._operand(entry, array) for entry, array in zip([*self._feeds, *self._variables], [*feeds, *memory])]
+        values = {entry.number: array for entry, array in zip(self._feeds, feeds)}
+        values.update((entry.number, self._memory[entry.name]) for entry in self._variables)
+        values.update((size.number, np.array(value, np.int32)) for size, value in zip(self._sizes, sizes))
+        return [self._operand(entry, values[entry.number]) for entry in self._arguments]
 
     def _operand(self, entry: "_Entry", array: Any) -> Any:
+        if entry.has_names and array.shape != entry.shape:
+            # Compiled code may read elements beyond the sizes.
+            if entry.name not in self._room:
+                self._room[entry.name] = entry.zeros()
+            room = self._room[entry.name]
+            room[tuple(map(slice, array.shape))] = array
+            array = room
         if not _device.is_on_device(array):
             return _arrays.bytes_of(array)
         is_written = entry.kind == "variable"
@@ -273,6 +313,39 @@ class Model:
             return array._first(true[0])
         part = np.require(np.asarray(array)[tuple(slice(size) for size in true)], requirements="C")
         return self._program.to_device(entry.element, true, _arrays.bytes_of(part))
+
+
+class _Size:
+    """The size of a named dimension."""
+
+    def __init__(self, arguments: list["_Entry"], number: int, low: int, high: int, places: list[tuple[int, int]]):
+        self.number, self.name = number, arguments[number].name
+        self.low, self.high = low, high
+        # Arguments and their dimensions that have this size.
+        self.places = places
+        for argument, _ in places:
+            arguments[argument].has_names = True
+
+    def chosen(self, value: Any, arguments: list["_Entry"], shapes: dict[int, tuple[int, ...]]) -> int:
+        """Returns the size in a call: `value`, if the caller passes it, and that of all feeds, whose shapes are given."""
+        source = None if value is None else f"{self.name} is {value}"
+        for number, dimension in self.places:
+            if number not in shapes:
+                continue
+            entry, shape = arguments[number], shapes[number]
+            if len(shape) != len(entry.shape):
+                raise ValueError(f"{entry.label} expected {len(entry.shape)} dimensions, got {len(shape)}")
+            here = f"{entry.label} has {shape[dimension]} in dimension {dimension}"
+            if value is None:
+                value, source = shape[dimension], here
+            elif value != shape[dimension]:
+                raise ValueError(f"different sizes of {self.name}: {source}, but {here}")
+        if value is None:
+            return self.high
+        value = operator.index(value)
+        if not self.low <= value <= self.high:
+            raise ValueError(f"{self.name} is out of range: {self.low}..{self.high} ({source})")
+        return value
 
 
 class _Entry:
@@ -294,17 +367,25 @@ class _Entry:
         self.shape, self.bounded, self.quantization = tuple(sizes), bounded, quantization
         self.dtype = _arrays.dtype(element)
         self.label = f"{'feed' if kind == 'feed' else 'variable'} {self.name!r}"
+        # True for an argument that has named dimensions.
+        self.has_names = False
+        # Number of an argument.
+        self.number = -1
 
     def zeros(self) -> np.ndarray:
         array = _arrays.empty(self.element, self.shape)
         array[...] = np.zeros((), self.dtype)
         return array
 
-    def array(self, given: Any) -> np.ndarray:
-        """Returns the array itself if it is contiguous and has the right type, otherwise a copy."""
+    def array(self, given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """Returns the array itself if it is contiguous and has the right type, otherwise a copy.
+
+        `shape` is the expected shape if named dimensions differ from the largest.
+        """
         array = np.asarray(given)
-        if array.shape != self.shape:
-            raise ValueError(f"{self.label} expected shape {list(self.shape)}, got {list(array.shape)}")
+        shape = self.shape if shape is None else shape
+        if array.shape != shape:
+            raise ValueError(f"{self.label} expected shape {list(shape)}, got {list(array.shape)}")
         if array.dtype != self.dtype:
             if self.quantization is not None and array.dtype.kind == "f":
                 hint = f"pass integers, such as model.quantize({self.name!r}, array)"
