@@ -14,7 +14,7 @@ use support::{Code, Error, Result};
 use target::{Architecture, Level, Target};
 use tf::model::{LoadOptions, VariablesToFeed};
 use tf::proto::Config;
-use tf::{DimSize, InferOptions};
+use tf::{BATCH_RANGE, DimSize, InferOptions};
 
 /// Options of a model: the items of a dictionary.
 #[derive(FromPyObject)]
@@ -31,13 +31,40 @@ pub(crate) struct ModelOptions {
     function: Option<String>,
     fetches: Vec<(String, i64)>,
     shapes: Vec<(String, i64, Vec<Option<i64>>)>,
-    dims: BTreeMap<String, i64>,
+    dims: BTreeMap<String, GivenSize>,
+    /// Sizes of dimensions with a range that get code of their own.
+    sizes: BTreeMap<String, Vec<i64>>,
     feed_constants: BTreeMap<String, String>,
     loop_bounds: BTreeMap<String, i64>,
     target: Option<String>,
     triple: Option<String>,
     cpu: Option<String>,
     features: Option<String>,
+}
+
+/// A size that the caller states: a number, the smallest and the largest size, or another name.
+#[derive(Clone, FromPyObject)]
+enum GivenSize {
+    Known(i64),
+    Range((i64, i64)),
+    Named(String),
+}
+
+impl GivenSize {
+    /// Returns the size of the dimension with this name.
+    fn checked(&self, name: &str) -> Result<DimSize> {
+        match self {
+            Self::Named(other) => Ok(DimSize::Named(other.clone())),
+            &Self::Known(size) if size >= 0 => Ok(DimSize::Known(size)),
+            &Self::Range((low, high)) if low >= 0 && low == high => Ok(DimSize::Known(low)),
+            &Self::Range((low, high)) if low >= 0 && low < high && high <= i64::from(i32::MAX) => {
+                Ok(DimSize::Range(low, high))
+            }
+            _ => Err(Error::invalid(format!(
+                "dims: expected a size such as 16, or the smallest and the largest one such as (1, 64), for '{name}'"
+            ))),
+        }
+    }
 }
 
 /// A loaded model.
@@ -51,6 +78,7 @@ struct Model {
 impl ModelOptions {
     fn load_options(&self) -> Result<LoadOptions> {
         let config = self.config.clone().map(|bytes| tf::source::parse_config(Bytes::from(bytes), "config"));
+        let dims = self.dims.iter().map(|(name, size)| Ok((name.clone(), size.checked(name)?)));
         Ok(LoadOptions {
             tags: self.tags.clone(),
             signature: self.signature.clone(),
@@ -65,8 +93,10 @@ impl ModelOptions {
                 sizes: BTreeMap::new(),
                 fetches: self.fetches.clone(),
                 shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
-                dims: self.dims.iter().map(|(name, &size)| (name.clone(), DimSize::Known(size))).collect(),
-                batch_range: None,
+                dims: dims.collect::<Result<_>>()?,
+                // Programs for GPUs have fixed sizes.
+                batch_range: self.devices()?.is_empty().then_some(BATCH_RANGE),
+                sizes: self.sizes.clone(),
                 constants: self.feed_constants.clone(),
             },
             function: self.function.clone(),
@@ -283,13 +313,17 @@ pub(crate) fn config_text(py: Python<'_>, options: ModelOptions) -> PyResult<Str
     text.map_err(failed)
 }
 
-/// A tensor of a config: node, output, name, shape (`None`: unspecified), number of the type.
-type Field = (String, i64, String, Option<Vec<i64>>, i32);
+/// A tensor of a config: node, output, name, shape with sizes and the names of dimensions (`None`:
+/// unspecified), number of the type.
+type Field = (String, i64, String, Option<Vec<(i64, String)>>, i32);
 
-/// Feeds, fetches, and variables with a flag for read-only ones.
-type Fields = (Vec<Field>, Vec<Field>, Vec<(Field, bool)>);
+/// A dimension with a range: name, smallest and largest size, sizes with code of their own.
+type RangeField = (String, i64, i64, Vec<i64>);
 
-/// Parses the feeds, the fetches, and the variables of a config in text or binary form.
+/// Feeds, fetches, variables with a flag for read-only ones, and dimensions with ranges.
+type Fields = (Vec<Field>, Vec<Field>, Vec<(Field, bool)>, Vec<RangeField>);
+
+/// Parses the parts of a config in text or binary form.
 #[pyfunction]
 pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<Fields> {
     let config: Config = tf::source::parse_config(Bytes::copy_from_slice(bytes), "config").map_err(failed)?;
@@ -297,7 +331,10 @@ pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<Fields> {
         id.as_ref().map(|id| (id.node_name.clone(), id.output_index)).unwrap_or_default()
     };
     let sizes = |shape: &Option<tf::proto::TensorShapeProto>| {
-        shape.as_ref().filter(|s| !s.unknown_rank).map(|s| s.dim.iter().map(|d| d.size).collect())
+        shape
+            .as_ref()
+            .filter(|s| !s.unknown_rank)
+            .map(|s| s.dim.iter().map(|d| (d.size, d.name.clone())).collect())
     };
     let feed = |f: &tf::proto::Feed| {
         let (node, index) = id(&f.id);
@@ -314,5 +351,6 @@ pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<Fields> {
         config.feed.iter().map(feed).collect(),
         config.fetch.iter().map(fetch).collect(),
         config.variable.iter().map(variable).collect(),
+        config.dimension.iter().map(|d| (d.name.clone(), d.min, d.max, d.size.clone())).collect(),
     ))
 }

@@ -6,6 +6,8 @@ import threading
 import numpy as np
 import pytest
 import tfcompile
+from conftest import LAYER
+from tfcompile import Config
 
 ROWS = b"""HloModule rows, size_parameters={ (3, 1, 64) }
 
@@ -45,6 +47,11 @@ ENTRY main {
   ROOT r = (s32[<=4], s32[<=4,<=6], s32[]) tuple(sums, negative, twice)
 }
 """
+
+
+# relu(x w) with w = [[1, -1], [2, -2], [3, 0.5]] for any number of rows.
+OPEN = LAYER.replace(b"dim { size: 2 }", b"dim { size: -1 }", 1)
+W = np.array([[1, -1], [2, -2], [3, 0.5]])
 
 
 def arrays(batch, seed=0):
@@ -137,3 +144,48 @@ def test_threads_may_call_with_different_sizes(tmp_path):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert wrong == []
+
+
+def check_layer(model, batches):
+    for batch in batches:
+        x = np.random.default_rng(batch).integers(-9, 10, (batch, 3)).astype(np.float32)
+        assert np.array_equal(model(x)["y"], np.maximum(x @ W, 0)), batch
+
+
+def test_an_open_batch_has_a_range():
+    artifact = tfcompile.compile(OPEN)
+    assert any("any size from 1 to 64" in note for note in artifact.notes)
+    model = artifact.load()
+    assert model.dimensions == {"batch": (1, 64)}
+    check_layer(model, [1, 2, 5, 8, 31, 64])
+
+
+def test_ranges_are_options():
+    for options in ({"dims": {"batch": (2, 9)}}, {"batch": (2, 9)}, {"batch": [2, 9], "sizes": {"batch": [3]}}):
+        model = tfcompile.compile(OPEN, **options).load()
+        assert model.dimensions == {"batch": (2, 9)}
+        check_layer(model, [2, 3, 9])
+        with pytest.raises(ValueError, match=r"batch is out of range: 2\.\.9"):
+            model(np.zeros((1, 3), np.float32))
+    fixed = tfcompile.compile(OPEN, batch=4).load()
+    assert fixed.dimensions == {} and fixed.feeds["x"][1] == (4, 3)
+    assert tfcompile.compile(OPEN, dims={"x.0": "rows", "rows": (1, 3)}).load().dimensions == {"rows": (1, 3)}
+    for wrong in [(3, 2), (-1, 3), -1, (0, 1 << 31)]:
+        with pytest.raises(ValueError, match="dims: expected a size such as 16"):
+            tfcompile.compile(OPEN, batch=wrong)
+    with pytest.raises(TypeError):
+        tfcompile.compile(OPEN, batch=(1, 2, 3))
+
+
+def test_configs_have_dimensions():
+    config = tfcompile.config.infer(OPEN, batch=(1, 16), sizes={"batch": [4, 12]})
+    assert config["x"].shape == ["batch", 3]
+    assert config.dimensions == [tfcompile.config.Dimension("batch", 1, 16, [4, 12])]
+    assert Config.from_text(config.to_text()) == config
+    own = Config()
+    own.feed("x", shape=["rows", 3], dtype="float32")
+    own.dimension("rows", 1, 5, sizes=[2])
+    own.fetch("y")
+    model = tfcompile.compile(OPEN, config=own).load()
+    assert model.dimensions == {"rows": (1, 5)}
+    check_layer(model, range(1, 6))

@@ -93,9 +93,10 @@ def compile(model: Any, *, inputs: Any = None, name: str | None = None, class_na
 
     `model` is a path (SavedModel, GraphDef, MetaGraph, StableHLO, HLO), the bytes of one, a graph of TensorFlow's, a Keras model, a
     `tf.function`, or a function for JAX; `inputs` are examples of a function's arguments. Options: `config` (a `Config`, a file, a
-    proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`,
+    proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`, `sizes`,
     `feed_constants` (such as `{"ratio": 0.5}`), `loop_bounds`, and for the machine `target` (also a GPU: `cuda`, `cuda:sm_80`,
-    `opencl`), `triple`, `cpu` (`native` for this one's), `features`; they mean what the flags of `tfcompile build` mean.
+    `opencl`), `triple`, `cpu` (`native` for this one's), `features`; they mean what the flags of `tfcompile build` mean. A size in `dims` or `batch` may be
+    a range, such as `(1, 64)`; the model then takes arrays of any size in it, and `sizes={"batch": [16, 32]}` adds code for some.
 
     A `ValueError` says what is wrong with the model, a `NotImplementedError` what cannot be compiled.
     """

@@ -118,6 +118,7 @@ def wanted(path: Path, name: str, options: dict) -> dict:
         "fetches": (),
         "shapes": {},
         "dims": {},
+        "sizes": {},
         "feed_constants": {},
         "batch": None,
         "loop_bounds": {},
@@ -150,7 +151,8 @@ def wanted(path: Path, name: str, options: dict) -> dict:
         "variables_to_feed": [names] if isinstance(names, str) else names,
         "fetches": [tensor(fetch) for fetch in given["fetches"]],
         "shapes": [(*tensor(node), list(sizes)) for node, sizes in given["shapes"].items()],
-        "dims": dims,
+        "dims": {dim: size if isinstance(size, (int, str)) else tuple(size) for dim, size in dims.items()},
+        "sizes": {dim: list(sizes) for dim, sizes in given["sizes"].items()},
         "feed_constants": {feed: _numbers(value) for feed, value in given["feed_constants"].items()},
         "loop_bounds": dict(given["loop_bounds"]),
     }

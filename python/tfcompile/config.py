@@ -48,7 +48,8 @@ class Tensor:
     output: int = 0
     name: str = ""
     """Name in the generated class."""
-    shape: list[int] | None = None
+    shape: list[int | str] | None = None
+    """Sizes; -1 for one that is open, and the name of a dimension for one in its range."""
     dtype: int = 0
     """TensorFlow's number of the type; 0 selects the type in the graph."""
     readonly: bool = False
@@ -56,12 +57,24 @@ class Tensor:
 
 
 @dataclasses.dataclass
+class Dimension:
+    """A dimension whose size each call chooses."""
+
+    name: str
+    min: int
+    max: int
+    sizes: list[int] = dataclasses.field(default_factory=list)
+    """Sizes with code of their own."""
+
+
+@dataclasses.dataclass
 class Config:
-    """Feeds, fetches, and variables."""
+    """Feeds, fetches, variables, and dimensions with ranges."""
 
     feeds: list[Tensor] = dataclasses.field(default_factory=list)
     fetches: list[Tensor] = dataclasses.field(default_factory=list)
     variables: list[Tensor] = dataclasses.field(default_factory=list)
+    dimensions: list[Dimension] = dataclasses.field(default_factory=list)
 
     def feed(self, tensor: Any, *, shape: Any = None, dtype: Any = None, name: str = "") -> Tensor:
         """Adds a feed: `node`, `node:1`, or a TensorFlow tensor, which determines shape and type."""
@@ -85,6 +98,12 @@ class Config:
         self.variables.append(added)
         return added
 
+    def dimension(self, name: str, min: int, max: int, *, sizes: Any = ()) -> Dimension:
+        """Adds a dimension of any size from `min` to `max`; shapes of feeds contain its name."""
+        added = Dimension(name, min, max, list(sizes))
+        self.dimensions.append(added)
+        return added
+
     def __getitem__(self, key: str) -> Tensor:
         """Returns a feed, fetch, or variable by its name or node."""
         for tensor in [*self.feeds, *self.fetches, *self.variables]:
@@ -102,6 +121,9 @@ class Config:
         for t in self.variables:
             readonly = " readonly: true" if t.readonly else ""
             lines.append(f"variable {{ node_name: {_quoted(t.node)}{_rest(t)}{readonly} }}")
+        for d in self.dimensions:
+            sizes = "".join(f" size: {size}" for size in d.sizes)
+            lines.append(f"dimension {{ name: {_quoted(d.name)} min: {d.min} max: {d.max}{sizes} }}")
         return "".join(f"{line}\n" for line in lines)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -112,17 +134,25 @@ class Config:
     def from_text(cls, data: str | bytes) -> "Config":
         """Parses text or binary proto. For TensorFlow's message, pass `SerializeToString()`."""
         data = data.encode() if isinstance(data, str) else data
-        feeds, fetches, variables = _native.config_fields(data)
+        feeds, fetches, variables, dimensions = _native.config_fields(data)
         return cls(
-            [Tensor(*feed) for feed in feeds],
-            [Tensor(*fetch) for fetch in fetches],
-            [Tensor(*field, readonly=readonly) for field, readonly in variables],
+            [_tensor(*feed) for feed in feeds],
+            [_tensor(*fetch) for fetch in fetches],
+            [_tensor(*field, readonly) for field, readonly in variables],
+            [Dimension(*dimension) for dimension in dimensions],
         )
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Config":
         """Reads a config from a file."""
         return cls.from_text(Path(path).read_bytes())
+
+
+def _tensor(
+    node: str, output: int, name: str, dims: list[tuple[int, str]] | None, dtype: int, readonly: bool = False
+) -> Tensor:
+    shape = None if dims is None else [dim if dim and size < 0 else size for size, dim in dims]
+    return Tensor(node, output, name, shape, dtype, readonly)
 
 
 def infer(model: Any, *, inputs: Any = None, **options: Any) -> Config:
@@ -235,7 +265,7 @@ def _sizes(shape: Any) -> list[int] | None:
         shape = shape.as_list() if shape.rank is not None else None
         if shape is None:
             return None
-    return [-1 if size is None else int(size) for size in shape]
+    return [-1 if size is None else size if isinstance(size, str) else int(size) for size in shape]
 
 
 def _quoted(text: str) -> str:
@@ -243,7 +273,10 @@ def _quoted(text: str) -> str:
 
 
 def _rest(tensor: Tensor) -> str:
-    dims = None if tensor.shape is None else " ".join(f"dim {{ size: {size} }}" for size in tensor.shape)
+    def dim(size: int | str) -> str:
+        return f"dim {{ size: -1 name: {_quoted(size)} }}" if isinstance(size, str) else f"dim {{ size: {size} }}"
+
+    dims = None if tensor.shape is None else " ".join(map(dim, tensor.shape))
     shape = "" if dims is None else f" shape {{ {dims} }}"
     dtype = f" type: {_TEXT.get(tensor.dtype, tensor.dtype)}" if tensor.dtype else ""
     name = f" name: {_quoted(tensor.name)}" if tensor.name else ""

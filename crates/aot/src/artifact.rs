@@ -171,8 +171,9 @@ impl Artifact {
             && let Some((_, size, range)) = self.interface.sizes().next()
         {
             return Err(Error::unsupported(format!(
-                "dimension '{}' has the sizes {range}, but programs for GPUs need one size: compile for that size, or for \
-                 a processor",
+                "dimension '{}' has the sizes {range}, but programs for GPUs need one size: add --dim {}=N, or compile \
+                 for a processor",
+                size.label(),
                 size.label()
             )));
         }

@@ -41,8 +41,8 @@ pub use node_program::{NodeProgram, NodeVariable};
 pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
 pub use prepare::{
-    DimSize, Examined, InferOptions, Inferred, Resolved, RunRequest, config_quantization, examine,
-    fetch_nodes, infer, is_prepared, prepare, resolve, without_constant_feeds,
+    BATCH_RANGE, DimSize, Examined, InferOptions, Inferred, Resolved, RunRequest, config_quantization,
+    examine, fetch_nodes, infer, is_prepared, prepare, resolve, without_constant_feeds,
 };
 pub use problem::Problem;
 pub use program::{Dimension, Feed, Fetch, Program, Resource, Variable, VariableState};

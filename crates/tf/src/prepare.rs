@@ -17,7 +17,7 @@ mod signatures;
 mod variables;
 
 pub use constant_feeds::without as without_constant_feeds;
-pub use infer::{DimSize, InferOptions, Inferred, infer};
+pub use infer::{BATCH_RANGE, DimSize, InferOptions, Inferred, infer};
 pub(crate) use infer::{Ends, Reached, complete, reach};
 pub use problems::{Examined, examine, is_prepared};
 pub use quantization::config_quantization;

@@ -2,10 +2,7 @@
 
 use clap::Args;
 use support::{Error, Result};
-use tf::{DimSize, InferOptions};
-
-/// Range of leading dimensions that neither the model nor a flag states.
-const BATCH_RANGE: (i64, i64) = (1, 64);
+use tf::{BATCH_RANGE, DimSize, InferOptions};
 
 /// Flags that guide the inference of a config.
 #[derive(Args, Clone, Debug, Default)]

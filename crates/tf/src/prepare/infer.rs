@@ -28,6 +28,9 @@ use fetches::Finder;
 use std::collections::BTreeMap;
 use support::Result;
 
+/// Range of leading dimensions without a size that users get if they state none.
+pub const BATCH_RANGE: (i64, i64) = (1, 64);
+
 /// User-supplied hints.
 #[derive(Clone, Debug, Default)]
 pub struct InferOptions {
