@@ -90,7 +90,6 @@ impl ModelOptions {
             },
             config: config.transpose()?,
             infer: InferOptions {
-                sizes: BTreeMap::new(),
                 fetches: self.fetches.clone(),
                 shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
                 dims: dims.collect::<Result<_>>()?,

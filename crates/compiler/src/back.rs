@@ -24,7 +24,7 @@ pub fn compile_module(
 }
 
 /// Same as [`compile_module`], for a program. If it has modules for several sizes, the code
-/// computes a batch in pieces of these sizes, and the result has the module as it was imported.
+/// computes a batch in pieces of these sizes; the result has the optimized module for all sizes.
 pub fn compile_program(
     program: Program,
     options: &BackOptions,
@@ -38,8 +38,9 @@ pub fn compile_program(
     let constants = pool.finish();
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
-    let plan_options = options.plan.clone();
-    Ok(Compiled { module: program.module, plan_options, constants, code, open_device: None })
+    let (plan_options, mut module) = (options.plan.clone(), program.module);
+    optimize(&mut module, options, observer)?;
+    Ok(Compiled { module, plan_options, constants, code, open_device: None })
 }
 
 /// True if the code of a program is made of the modules for several sizes.
