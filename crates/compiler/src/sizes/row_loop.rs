@@ -145,7 +145,7 @@ impl<'a> Rows<'a> {
             let zero = Literal::from_bytes(scalar, zeros.into())
                 .ok_or_else(|| support::Error::internal("expected a literal of a scalar"))?;
             let zero = b.constant(zero);
-            let broadcast = Op::Broadcast { dimensions: Vec::new().into() };
+            let broadcast = Op::Broadcast { dimensions: Vec::new() };
             elements.push(b.op_with_shape(module, shape.into(), broadcast, &[zero])?);
         }
         let state = b.op(module, Op::Tuple {}, &elements)?;
