@@ -119,7 +119,7 @@ pub(super) fn choose(
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     let panels = PanelLayout::of_constant(summands, dims.outputs, element_bytes);
     Some(DensePlan {
-        panels: PanelLayout { header: grouping.map_or(0, |grouping| grouping.header(dims.taps())), ..panels },
+        panels: PanelLayout { header: grouping.map_or(0, |grouping| grouping.header(sums(dims))), ..panels },
         inputs: dims.inputs,
         grouping,
         tile,
@@ -130,6 +130,12 @@ pub(super) fn choose(
         panels_outside,
         feature_chunks,
     })
+}
+
+/// Number of sums of each column that the header of a panel has: one for each tap, because outputs
+/// whose windows contain padding have some of the taps, or one for all taps.
+fn sums(dims: &ConvolutionDims) -> i64 {
+    if dims.has_all_taps() { 1 } else { dims.taps() }
 }
 
 /// True if panels are the outer loop, so that each panel of the kernel is read once from beyond the

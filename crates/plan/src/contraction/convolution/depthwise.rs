@@ -121,7 +121,7 @@ pub(super) fn choose(
         _ => bytes as u64 > target.l1_bytes / 2,
     };
     let columns =
-        grouping.and_then(|grouping| packed_columns(dims, grouping)).filter(|_| has_all_taps(dims, &tiling));
+        grouping.and_then(|grouping| packed_columns(dims, grouping)).filter(|_| dims.has_all_taps());
     Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks, columns })
 }
 
@@ -163,13 +163,6 @@ fn packed_columns(dims: &ConvolutionDims, grouping: Grouping) -> Option<PackedCo
         scale_bytes: 0,
     };
     (lines <= MAX_UNROLLED && columns <= MAX_UNROLLED).then_some(PackedColumns { grouping, panel })
-}
-
-/// True if no tap of a pixel is padding.
-fn has_all_taps(dims: &ConvolutionDims, tiling: &Tiling) -> bool {
-    let Some(spatial) = three_dimensions(dims) else { return false };
-    let all = spatial.map(|d| d.window.size);
-    tiling.sizes.iter().all(|size| size.rectangles.iter().all(|rectangle| rectangle.taps == all))
 }
 
 /// Number of parts into which the lines are divided: a power of two, so that two or four workers

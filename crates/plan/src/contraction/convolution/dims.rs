@@ -136,6 +136,17 @@ impl ConvolutionDims {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.window.size))
     }
 
+    /// True if no tap of any output is padding.
+    pub(super) fn has_all_taps(&self) -> bool {
+        self.spatial.iter().all(|d| {
+            let w = d.window;
+            let last = (d.output - 1)
+                .saturating_mul(w.stride)
+                .saturating_add((w.size - 1).saturating_mul(w.window_dilation));
+            w.padding_low == 0 && w.base_dilation == 1 && last < d.input
+        })
+    }
+
     /// Number of multiply-adds, including those with padding.
     pub fn work(&self) -> i64 {
         [self.pixels(), self.taps(), self.groups, self.inputs, self.outputs]
