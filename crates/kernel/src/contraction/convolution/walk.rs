@@ -7,7 +7,7 @@ use crate::context::tasks::Span;
 use crate::contraction::tile::{Reading, last_columns, whole_columns};
 use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Type, ValueId};
-use plan::{Rectangle, Tile, TileSize, Tiling};
+use plan::{Tile, TileSize, Tiling};
 use support::{Error, Result};
 
 /// A tile of pixels.
@@ -152,8 +152,8 @@ pub(super) fn tiles_in_order(
             }
             _ => (cx.index(0), cx.index(size.rectangles.len() as i64)),
         };
-        let list =
-            List { size, is_counted, first: table.map(|table| cx.offset_bytes(table, first as i64 * 8)) };
+        let first = table.map(|table| cx.offset_bytes(table, first as i64 * 8));
+        let list = List { size, is_counted, varying: size.varying(), first };
         if size.rectangles.len() == 1 && tiling.chunks == 1 {
             list.rectangle(cx, begin, body)?;
             continue;
@@ -170,11 +170,13 @@ struct List<'p> {
     size: &'p TileSize,
     /// True if the taps of the pixels before each tile are counted.
     is_counted: bool,
+    /// The fields in the table.
+    varying: Vec<usize>,
     /// Address of the first rectangle's fields in the table.
     first: Option<ValueId>,
 }
 
-/// Positions of a rectangle's fields, as in [`Rectangle::fields`].
+/// Positions of a rectangle's fields, as in [`plan::Rectangle::fields`].
 mod field {
     pub(super) const INPUT: usize = 0;
     pub(super) const OUTPUT: usize = 1;
@@ -193,12 +195,12 @@ impl List<'_> {
     /// Returns a field of a rectangle.
     fn field(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
-        if min == most {
+        let Some(place) = self.varying.iter().position(|&varying| varying == field) else {
             return Ok(Count::constant(cx, most));
-        }
+        };
         let first = self.first.ok_or_else(|| Error::internal("missing table of rectangles that differ"))?;
-        let at = cx.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
-        let at = cx.offset_bytes(at, field as i64 * 8);
+        let at = cx.offset(first, rectangle, self.varying.len() as i64 * 8);
+        let at = cx.offset_bytes(at, place as i64 * 8);
         let value = cx.load(Type::I64, at, 8);
         cx.learn(value, Facts::range(min, most));
         Ok(Count { value, most })

@@ -81,6 +81,11 @@ impl TileSize {
         self.rectangles.iter().all(|r| r.fields()[field] == first).then_some(first)
     }
 
+    /// The fields that differ between rectangles, which a kernel reads from a table.
+    pub fn varying(&self) -> Vec<usize> {
+        (0..Rectangle::FIELDS).filter(|&field| self.common(field).is_none()).collect()
+    }
+
     /// The minimum and maximum of a field.
     pub fn range(&self, field: usize) -> (i64, i64) {
         let values = || self.rectangles.iter().map(|r| r.fields()[field]);

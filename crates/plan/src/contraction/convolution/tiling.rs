@@ -7,7 +7,7 @@
 
 use super::area::{Area, best_size, cut, even, overlapping};
 use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
-use super::rectangles::{Rectangle, TileSize};
+use super::rectangles::TileSize;
 use hlo::WindowDimension;
 
 /// The output of a convolution in tiles.
@@ -48,11 +48,16 @@ impl Tiling {
         self.chunks > 1 || self.sizes.iter().any(|size| size.rectangles.len() > 1)
     }
 
-    /// The lists as 64-bit numbers: for each size the fields of its rectangles, then its starts.
+    /// The lists as 64-bit numbers: for each size the varying fields of its rectangles, then its
+    /// starts.
     pub fn table(&self) -> Vec<u8> {
         let mut numbers = Vec::new();
         for size in &self.sizes {
-            numbers.extend(size.rectangles.iter().flat_map(Rectangle::fields));
+            let varying = size.varying();
+            for rectangle in &size.rectangles {
+                let fields = rectangle.fields();
+                numbers.extend(varying.iter().map(|&field| fields[field]));
+            }
             numbers.extend(size.starts.iter().map(|&start| start as i64));
         }
         numbers.into_iter().flat_map(i64::to_le_bytes).collect()
@@ -62,9 +67,9 @@ impl Tiling {
     pub fn table_positions(&self, size: usize) -> (usize, usize) {
         let mut at = 0;
         for before in &self.sizes[..size] {
-            at += before.rectangles.len() * Rectangle::FIELDS + before.starts.len();
+            at += before.rectangles.len() * before.varying().len() + before.starts.len();
         }
-        (at, at + self.sizes[size].rectangles.len() * Rectangle::FIELDS)
+        (at, at + self.sizes[size].rectangles.len() * self.sizes[size].varying().len())
     }
 }
 
@@ -285,6 +290,7 @@ fn combinations(segments: &[Vec<Segment>], range: &OutputBox) -> Vec<[Segment; 3
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rectangle;
     use crate::contraction::convolution::area::MAX_SIZES;
 
     fn same(input: i64, size: i64, stride: i64) -> SpatialDimension {
