@@ -26,12 +26,16 @@ pub(crate) struct Epilogue<'a> {
     has_wide_steps: bool,
 }
 
-/// Number of steps, such as the fixed-point scaling of a quantized layer, that take the registers
-/// that hold the sums of a tile if some of them compute with 64 bits.
+/// Number of steps, such as the scaling of a quantized layer, that are most of a tile's code if
+/// they exist for each vector of sums.
 const MANY_STEPS: usize = 8;
 
-/// Number of summands up to which storing and loading the sums takes a notable part of the time.
+/// Number of summands up to which storing and loading the sums takes a notable part of the time if
+/// some steps compute with 64 bits. They also take the registers that hold the sums.
 const FEW_SUMMANDS: i64 = 8;
+
+/// The same number if no step does.
+const SOME_SUMMANDS: i64 = 32;
 
 /// An instruction that moves elements, with the sizes of its operand.
 #[derive(Debug)]
@@ -63,8 +67,9 @@ impl<'a> Epilogue<'a> {
     /// True if it should not keep the sums of a tile, integers of `summands` products, in
     /// registers.
     pub(crate) fn is_apart(&self, summands: i64) -> bool {
-        let is_long = self.has_wide_steps && self.dependents.len() >= MANY_STEPS;
-        self.has_elementary_functions || is_long && summands > FEW_SUMMANDS
+        let is_long = self.dependents.len() >= MANY_STEPS;
+        let few = if self.has_wide_steps { FEW_SUMMANDS } else { SOME_SUMMANDS };
+        self.has_elementary_functions || is_long && summands > few
     }
 
     /// Maps the position of a contraction's element to its position in what the kernel computes.
