@@ -10,7 +10,7 @@ use crate::query::{executed_computations, is_static};
 use crate::simplify::dce;
 use hlo::analysis::{ChannelConstant, Range, range};
 use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op};
-use shape::PrimitiveType;
+use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -152,8 +152,9 @@ impl Scaling {
         functions: Functions,
     ) -> InstructionId {
         let shape = computation[root].shape().expect_array().clone();
-        let (f32, s32) =
-            [PrimitiveType::F32, PrimitiveType::S32].map(|ty| shape.with_element_type(ty)).into();
+        let (f32, s32, s8) = [PrimitiveType::F32, PrimitiveType::S32, PrimitiveType::S8]
+            .map(|ty| shape.with_element_type(ty))
+            .into();
         let of_channels = |value: &dyn Fn(&FloatLine) -> f64| ChannelConstant {
             dimension: self.dimension,
             values: self.lines.iter().map(value).collect(),
@@ -165,8 +166,8 @@ impl Scaling {
             edit.convert(self.x, PrimitiveType::S32)
         };
         let is_shifted = self.lines.iter().any(|line| line.shift != 0);
-        let shift = is_shifted.then(|| edit.spread(&of_channels(&|line| line.shift.into()), &s32));
-        let x = shift.map_or(x, |shift| edit.add(Op::Add {}, &s32, &[x, shift]));
+        let x =
+            if is_shifted { plus(&mut edit, x, &of_channels(&|line| line.shift.into()), &s32) } else { x };
         let real = edit.convert(x, PrimitiveType::F32);
         let scale = edit.spread(&of_channels(&|line| line.scale.into()), &f32);
         let product = edit.add(Op::Multiply {}, &f32, &[real, scale]);
@@ -179,7 +180,8 @@ impl Scaling {
             let exception = |line: &FloatLine| line.exceptions.get(round).copied().unwrap_or_default();
             let at = |line: &FloatLine| f64::from(exception(line).0) + f64::from(line.shift);
             let at = edit.spread(&of_channels(&at), &s32);
-            let by = edit.spread(&of_channels(&|line| exception(line).1.into()), &s32);
+            let by = edit.spread(&of_channels(&|line| exception(line).1.into()), &s8);
+            let by = edit.convert(by, PrimitiveType::S32);
             let none = edit.spread(&ChannelConstant::of_all(0.0), &s32);
             let comparison_type = ComparisonType::default();
             let equal = Op::Compare { direction: ComparisonDirection::Eq, comparison_type };
@@ -189,6 +191,19 @@ impl Scaling {
         }
         float_rounding::limited(&mut edit, result, self.limits, shape.element_type)
     }
+}
+
+/// Adds integers to `s32` numbers. A bias of these numbers takes them up.
+fn plus(edit: &mut Edit<'_>, x: InstructionId, by: &ChannelConstant, shape: &ArrayShape) -> InstructionId {
+    let biased = matches!(edit.computation[x].op(), Op::Add {})
+        .then(|| ChannelConstant::beside(edit.computation, x))
+        .flatten()
+        .and_then(|(x, bias)| {
+            Some((x, bias.combine(by, |a, b| f64::from((a as i32).wrapping_add(b as i32)))?))
+        });
+    let (x, by) = biased.unwrap_or_else(|| (x, by.clone()));
+    let by = edit.spread(&by, shape);
+    edit.add(Op::Add {}, shape, &[x, by])
 }
 
 #[cfg(test)]
