@@ -1,4 +1,6 @@
-//! Deduplication of functions that differ only in their names.
+//! Deduplication of functions that differ only in their names, or also in numbers.
+
+mod numbers;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,7 +10,8 @@ use support::{Id, IdVec};
 
 /// Replaces calls of a function that equals an earlier one by calls of that one, and drops the
 /// later function. The first function keeps its name. Callees come before callers, so callers of
-/// equal functions become equal in turn.
+/// equal functions become equal in turn. Functions that still differ in numbers read these from
+/// memory, if one function can then take the place of several.
 pub fn dedup(program: &mut Program) {
     let mut unique: IdVec<FunctionId, Function> = IdVec::new();
     let mut renumbered: Vec<FunctionId> = Vec::with_capacity(program.functions.len());
@@ -28,6 +31,7 @@ pub fn dedup(program: &mut Program) {
         }));
     }
     program.functions = unique;
+    numbers::share(program);
 }
 
 /// Returns a hash of a function's code. Other code rarely has the same hash, even if it differs

@@ -57,7 +57,7 @@ impl FunctionBuilder {
         while queues.iter().any(|queue| !queue.is_empty()) {
             for queue in &mut queues {
                 let Some(next) = queue.front() else { continue };
-                if operands(next).iter().any(|operand| missing.contains(operand)) {
+                if next.operands().iter().any(|operand| missing.contains(operand)) {
                     continue;
                 }
                 if let Some(id) = defined(next) {
@@ -67,17 +67,6 @@ impl FunctionBuilder {
             }
         }
         self.open_statements().extend(merged);
-    }
-}
-
-/// Returns the operands of a statement without regions.
-fn operands(statement: &Statement) -> Vec<ValueId> {
-    match statement {
-        Statement::Let(_, expression) => expression.operands(),
-        Statement::Store { value, pointer, mask, .. } => {
-            [*value, *pointer].into_iter().chain(*mask).collect()
-        }
-        _ => Vec::new(),
     }
 }
 
@@ -130,7 +119,7 @@ mod tests {
         assert_eq!(place(lasts[2]), order.len() - 1, "expected the third piece to come last");
         let mut seen = BTreeSet::from([x]);
         for statement in &function.body.statements {
-            assert!(operands(statement).iter().all(|operand| seen.contains(operand)));
+            assert!(statement.operands().iter().all(|operand| seen.contains(operand)));
             if let Statement::Let(id, _) = statement {
                 seen.insert(*id);
             }

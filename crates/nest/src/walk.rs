@@ -1,6 +1,6 @@
 //! The single traversal of statements and their regions, and simple analyses based on it.
 
-use crate::language::{Block, Expression, Function, FunctionId, Program, Statement};
+use crate::language::{Block, Expression, Function, FunctionId, Program, Statement, ValueId};
 use std::collections::BTreeSet;
 
 /// The regions of a statement, by reference or by mutable reference.
@@ -34,6 +34,29 @@ impl Statement {
     /// Like [`Statement::blocks`], by mutable reference.
     pub fn blocks_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Block> {
         regions!(self)
+    }
+
+    /// The values that the statement reads, including those that its regions yield, without those
+    /// that statements in its regions read.
+    pub fn operands(&self) -> Vec<ValueId> {
+        let own = match self {
+            Self::Let(_, expression) => expression.operands(),
+            Self::Store { value, pointer, mask, .. } => [*value, *pointer].into_iter().chain(*mask).collect(),
+            Self::For { begin, end, carried, .. } => {
+                [*begin, *end].into_iter().chain(carried.iter().map(|c| c.initial)).collect()
+            }
+            Self::While { carried, .. } => carried.iter().map(|c| c.initial).collect(),
+            Self::If { condition, .. } => vec![*condition],
+            Self::Call { arguments, .. }
+            | Self::Parallel { arguments, .. }
+            | Self::CallExternal { arguments, .. } => arguments.clone(),
+            Self::LeaveIf { condition, status } => vec![*condition, *status],
+            Self::CopyBytes { to, from, bytes } => vec![*to, *from, *bytes],
+            Self::FillBytes { to, byte, bytes } => vec![*to, *byte, *bytes],
+            Self::Prefetch { pointer, .. } => vec![*pointer],
+            Self::Barrier => Vec::new(),
+        };
+        own.into_iter().chain(self.blocks().flat_map(|block| block.yields.iter().copied())).collect()
     }
 
     /// Returns the function that the statement calls or whose address it takes.
