@@ -110,6 +110,19 @@ impl Merged<'_> {
                 symbols.insert(symbol.index().0, (id, place));
                 continue;
             }
+            // Labels of constants need no symbols of their own.
+            let is_label = symbol.is_local() && symbol.name_bytes().is_ok_and(|name| name.starts_with(b".L"));
+            let is_in_code = symbol
+                .section_index()
+                .and_then(|index| reader.section_by_index(index).ok())
+                .is_none_or(|section| section.kind() == SectionKind::Text);
+            if is_label && !is_in_code {
+                symbols.insert(
+                    symbol.index().0,
+                    (self.writer.section_symbol(section), place + symbol.address()),
+                );
+                continue;
+            }
             let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
             let is_visible = symbol.is_global() && symbol.scope() == SymbolScope::Dynamic;
             let (scope, st_info) = if is_visible {
