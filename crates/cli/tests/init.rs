@@ -54,6 +54,28 @@ fn a_project_is_complete_and_has_no_placeholders() {
 }
 
 #[test]
+fn a_project_of_an_open_batch_runs() {
+    let out = tempfile::tempdir().expect("a directory");
+    prefix(out.path());
+    let graph = "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } }
+        attr { key: \"shape\" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+        node { name: \"y\" op: \"Relu\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } }";
+    let model = out.path().join("rows.pbtxt");
+    fs::write(&model, graph).expect("written");
+    succeed(&mut init(out.path(), "make", model.to_str().expect("UTF-8"), &[]));
+    let project = out.path().join("project");
+    let mut tool = tfcompile(&project);
+    tool.args(["build", "model/rows.pbtxt", "--config", "model.config.pbtxt", "--name", "rows", "-o", "."]);
+    succeed(tool.args(["--class", "Rows", "-q", "--emit", "obj,header"]));
+    let mut compiler = Command::new("g++");
+    compiler.current_dir(&project).args(["-std=c++17", "-Wall", "-Werror", "-I"]);
+    compiler.arg(root().join("runtime/include"));
+    succeed(compiler.args(["main.cc", "rows.o", "-o", "app"]));
+    let output = succeed(&mut Command::new(project.join("app")));
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), "result 0: 768 bytes\n");
+}
+
+#[test]
 fn a_program_without_a_config_needs_none() {
     let out = tempfile::tempdir().expect("a directory");
     prefix(out.path());
