@@ -176,6 +176,22 @@ fn linear_element(
         }
         match instruction.op() {
             Op::Reshape {} => id = instruction.operands()[0],
+            // A known element keeps its value if it fits.
+            Op::Convert {} if additions > 0 => {
+                let source = instruction.operands()[0];
+                let is_integer = |id: InstructionId| {
+                    let array = scope.computation[id].shape().as_array();
+                    array.is_some_and(|array| {
+                        array.element_type.is_integer() && array.element_type.bit_width() >= 32
+                    })
+                };
+                if !is_integer(id) || !is_integer(source) {
+                    return Some(unknown);
+                }
+                let element = linear_element(module, scope, source, position, additions - 1)?;
+                let fits = element.base.is_none() && (0..=i64::from(i32::MAX)).contains(&element.offset);
+                return Some(if fits { element } else { unknown });
+            }
             Op::Broadcast { dimensions } if dimensions.is_empty() => {
                 (id, position) = (instruction.operands()[0], 0);
             }

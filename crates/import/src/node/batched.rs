@@ -14,7 +14,8 @@ struct Batched {
     /// The inputs with samples, each with the dimension of the samples. An input may also be the
     /// same for all samples.
     inputs: &'static [(usize, usize)],
-    /// The dimension of the samples in each output with samples.
+    /// The dimension of the samples in each output. Further outputs, of a normalization of batches,
+    /// have none.
     outputs: &'static [usize],
     holds: Condition,
 }
@@ -54,7 +55,7 @@ const BATCHED: [Batched; 21] = [
               OnnxSpaceToDepth TFLiteAveragePool2d TFLiteConv2d TFLiteDepthwiseConv2d TFLiteMaxPool2d \
               TFLiteResizeBilinear",
         inputs: FIRST,
-        outputs: &[0],
+        outputs: &[0, 0],
         holds: Always,
     },
     Batched {
@@ -101,7 +102,7 @@ const BATCHED: [Batched; 21] = [
     Batched {
         ops: "OnnxLayerNormalization OnnxLpNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
         inputs: FIRST,
-        outputs: &[0],
+        outputs: &[0, 0, 0],
         holds: Axis(-1),
     },
     Batched { ops: "OnnxHardmax", inputs: FIRST, outputs: &[0], holds: Axis(0) },
@@ -123,7 +124,7 @@ const BATCHED: [Batched; 21] = [
     Batched {
         ops: "OnnxMsSkipLayerNormalization OnnxMsSkipSimplifiedLayerNormalization",
         inputs: &[(0, 0), (1, 0)],
-        outputs: &[0],
+        outputs: &[0, 0, 0, 0],
         holds: SameRanks,
     },
     Batched {
@@ -189,7 +190,9 @@ impl NodeContext<'_, '_> {
                 return Ok(None);
             }
         }
-        Ok(self.holds(batched, &places)?.then_some(places))
+        let op = &self.node().op;
+        let has_all = self.node().output_types.len() <= batched.outputs.len() || op.contains("BatchNorm");
+        Ok((has_all && self.holds(batched, &places)?).then_some(places))
     }
 
     /// Replaces the inputs with samples.
