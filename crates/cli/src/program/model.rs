@@ -64,7 +64,12 @@ pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)
             None => None,
         };
         let stated = config.as_ref().map(|(config, _)| config.clone());
-        let options = flags.choice.options(stated, flags.inference.options()?)?;
+        let mut infer = flags.inference.options()?;
+        if flags.device_kind()?.is_some() {
+            // Programs for GPUs have fixed sizes.
+            infer.batch_range = None;
+        }
+        let options = flags.choice.options(stated, infer)?;
         Ok((compiler::load(&flags.model, &options)?, config))
     })
 }

@@ -34,7 +34,7 @@ impl fmt::Display for SizeRange {
 pub struct NamedDimension {
     /// The dimension.
     pub dimension: usize,
-    /// The argument that holds its size; see [`Argument::range`].
+    /// The argument that holds its size; see [`super::Argument::range`].
     pub size: usize,
 }
 
