@@ -193,16 +193,16 @@ fn lower_batch(
     observer: &mut dyn Observer,
 ) -> Result<Versions> {
     let mut modules = Vec::with_capacity(program.sized.len());
-    for SizedModule { size, module } in &program.sized {
-        let mut module = module.clone();
-        optimize(&mut module, options, observer)?;
-        modules.push((*size, module));
+    for sized in &program.sized {
+        let mut sized = sized.clone();
+        optimize(&mut sized.module, options, observer)?;
+        modules.push(sized);
     }
     let mut lower = |target: &Target| {
         lower_pieces(program, &modules, target, options, pool, observer).coded(Code::UnsupportedHlo)
     };
     let first = lower(&options.target)?;
-    let all = modules.iter().map(|(_, module)| variants(module, options));
+    let all = modules.iter().map(|sized| variants(&sized.module, options));
     let targets = all.max_by_key(Vec::len).unwrap_or_default();
     let mut others = Vec::new();
     for target in targets {
@@ -216,26 +216,38 @@ fn lower_batch(
 /// of the largest size; the sizes of the assignment are large enough for all.
 fn lower_pieces(
     program: &Program,
-    modules: &[(i64, Module)],
+    modules: &[SizedModule],
     target: &Target,
     options: &BackOptions,
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
-    let mut planned = Vec::with_capacity(modules.len());
-    for (_, module) in modules {
-        planned.push(Planned::new(module, target, options, pool, observer)?);
+    let mut plans: Vec<(&SizedModule, ModulePlan, u64)> = Vec::with_capacity(modules.len());
+    for sized in modules {
+        let plan = plan::plan_with(&sized.module, target, &options.plan)?;
+        let cost = kernel::duration(&sized.module, &plan);
+        // The estimates do not know how tiles fit few rows, so a second size is always there.
+        let is_worth = plans.len() < 2
+            || plans.last().is_some_and(|(smaller, _, of_smaller)| {
+                sizes::is_worth((sized.size, cost), (smaller.size, *of_smaller))
+            });
+        if sized.is_required || is_worth {
+            plans.push((sized, plan, cost));
+        }
+    }
+    let mut planned = Vec::with_capacity(plans.len());
+    for (sized, plan, _) in plans {
+        planned.push((sized, Planned::of(&sized.module, plan, target, options, pool, observer)?));
     }
     let interface = &program.interface;
     let Some((parameter, argument, SizeRange { low, high })) = interface.sizes().next() else {
         return Err(Error::internal("expected a program with a named dimension"));
     };
     let (arguments, results) = sizes::arrays(interface);
-    planned.iter_mut().for_each(|planned| planned.move_results(&results));
-    let pieces = modules
+    planned.iter_mut().for_each(|(_, planned)| planned.move_results(&results));
+    let pieces = planned
         .iter()
-        .zip(&planned)
-        .map(|((rows, module), planned)| kernel::Piece { rows: *rows, parts: planned.parts(module) });
+        .map(|(sized, planned)| kernel::Piece { rows: sized.size, parts: planned.parts(&sized.module) });
     let batch = kernel::Batch {
         size: SizeParameter { parameter, low, high },
         name: argument.name.clone().unwrap_or_else(|| argument.id.short()),
@@ -246,12 +258,13 @@ fn lower_pieces(
     };
     let entry = EntryOptions { name: &options.entry_point, is_profiled: false };
     let lowered = kernel::lower_batch(&batch, target, &entry)?;
-    let temps = planned.iter().map(|planned| planned.assignment.temps_size).max().unwrap_or(0);
-    let scratch = planned.iter().map(|planned| planned.assignment.worker_scratch_size).max().unwrap_or(0);
-    if planned.iter().any(|planned| planned.assignment.persistent_size > 0) {
+    let temps = planned.iter().map(|(_, planned)| planned.assignment.temps_size).max().unwrap_or(0);
+    let scratch =
+        planned.iter().map(|(_, planned)| planned.assignment.worker_scratch_size).max().unwrap_or(0);
+    if planned.iter().any(|(_, planned)| planned.assignment.persistent_size > 0) {
         return Err(Error::unsupported("a batch in pieces with persistent state"));
     }
-    let Some(mut last) = planned.pop() else {
+    let Some((_, mut last)) = planned.pop() else {
         return Err(Error::internal("expected a batch with pieces"));
     };
     last.assignment.temps_size = temps;
@@ -359,6 +372,18 @@ impl Planned {
         observer: &mut dyn Observer,
     ) -> Result<Self> {
         let plan = plan::plan_with(module, target, &options.plan)?;
+        Self::of(module, plan, target, options, pool, observer)
+    }
+
+    /// Schedules a planned module, and assigns its buffers.
+    fn of(
+        module: &Module,
+        plan: ModulePlan,
+        target: &Target,
+        options: &BackOptions,
+        pool: &mut ConstantsPool,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
         observer.ended("plan", &|| {
             let version = if options.variants.is_empty() {
                 String::new()

@@ -32,6 +32,8 @@ pub struct Program {
 pub struct SizedModule {
     /// The size, at least 1.
     pub size: i64,
+    /// True if there must be code for this size: it is the smallest one, or the user's choice.
+    pub is_required: bool,
     /// The HLO.
     pub module: Module,
 }

@@ -57,7 +57,7 @@ pub use context::parameters::Memory;
 pub use device_program::lower_device;
 pub use element::{Element, decode, encode, memory_type, normalize, register_type, splat};
 pub use entry::custom_call::ABORT_STATUS;
-pub use entry::pieces::{Batch, BatchArray, Parts, Piece};
+pub use entry::pieces::{Batch, BatchArray, Parts, Piece, duration};
 pub use entry::profile::Counter;
 pub use entry::regions;
 pub use lower::{EntryOptions, Lowered, lower, lower_batch, lower_with};

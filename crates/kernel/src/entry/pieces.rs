@@ -233,7 +233,8 @@ impl Steps {
     /// Emits the choice of the largest piece.
     fn new(entry: &mut Entry<'_>, batch: &Batch<'_>, rows: ValueId) -> Self {
         let sizes: Vec<i64> = batch.pieces.iter().map(|piece| piece.rows).collect();
-        let costs: Vec<u64> = batch.pieces.iter().map(|piece| cost(piece.parts)).collect();
+        let costs: Vec<u64> =
+            batch.pieces.iter().map(|piece| duration(piece.parts.module, piece.parts.plan)).collect();
         let (mut all, mut starts) = (Vec::new(), Vec::new());
         for largest in 0..sizes.len() {
             starts.push(all.len() as i64);
@@ -264,18 +265,27 @@ impl Steps {
     }
 }
 
-/// Estimated duration of a module in nanoseconds.
-fn cost(parts: Parts<'_>) -> u64 {
-    /// For each kernel and for the piece itself.
+/// Bytes of weights that a core reads per nanosecond if they do not stay in its caches.
+const WEIGHT_BYTES: u64 = 20;
+
+/// Bytes of weights that stay in a core's caches.
+const CACHED_BYTES: u64 = 2 << 20;
+
+/// Estimated duration of a planned module in nanoseconds.
+pub fn duration(module: &Module, plan: &ModulePlan) -> u64 {
+    /// For each kernel and for the module itself.
     const OVERHEAD: u64 = 20;
-    let counts = executions(parts.module);
+    let counts = executions(module);
     let of_computation = |(id, plan): (&hlo::ComputationId, &plan::ComputationPlan)| {
         let kernels = plan.instructions.values().filter(|plan| !plan.strategy.has_no_kernel());
         let once: u64 = kernels.map(|plan| plan.work.nanoseconds() + OVERHEAD).sum();
         once.saturating_mul(counts.get(id).copied().flatten().unwrap_or(1))
     };
-    let all: u64 = parts.plan.computations.iter().map(of_computation).sum();
-    all + OVERHEAD
+    let kernels: u64 = plan.computations.iter().map(of_computation).sum();
+    let packed = plan.computations.values().flat_map(|plan| plan.instructions.values());
+    let weights: u64 = packed.flat_map(|plan| &plan.packed).map(|packed| packed.bytes.len() as u64).sum();
+    let reading = if weights > CACHED_BYTES { weights / WEIGHT_BYTES } else { 0 };
+    kernels.max(reading) + OVERHEAD
 }
 
 /// Returns, for each number of rows that are left, up to the largest size, the piece to compute
