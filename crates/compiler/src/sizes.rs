@@ -99,7 +99,7 @@ pub(crate) fn to_text(pieces: &Result<Pieces>) -> String {
     match pieces {
         Ok(pieces) => {
             let sizes: Vec<String> = pieces.sized.iter().map(|sized| sized.size.to_string()).collect();
-            format!("code for {} of {}", sizes.join(", "), pieces.name)
+            format!("sizes of {} that may get code: {}", pieces.name, sizes.join(", "))
         }
         Err(error) => format!("code for the largest size only: {error}"),
     }

@@ -54,7 +54,7 @@ pub(crate) fn convolved(
     let is_same = cx.text_or("auto_pad", "NOTSET")?.starts_with("SAME");
     for (d, dimension) in dimensions.iter_mut().enumerate() {
         if cx.array(x).dimensions[d + 2].is_dynamic {
-            // Whether the last position needs padding depends on the size.
+            // The size determines the padding of the last position.
             dimension.padding_high = windows.pads[d][1];
             if is_same && dimension.stride > 1 {
                 return Err(Error::unsupported(format!(
