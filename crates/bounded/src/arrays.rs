@@ -96,6 +96,7 @@ impl Builder {
             if bound == 0 {
                 continue;
             }
+            let size = self.canonical_size(size);
             let size = self.within_bound(size, bound)?;
             result = self.static_op(Op::SetDimensionSize { dimension }, &[result, size], None)?;
         }

@@ -195,8 +195,10 @@ impl Builder {
     pub fn size_parameter(&mut self, position: usize) -> InstructionId {
         let shape = Shape::scalar(PrimitiveType::S32);
         let mut id = self.size_parameters[position];
+        let range = self.range_at(0, id);
         for scope in &mut self.scopes[1..] {
             id = scope.capture(id, &shape);
+            scope.ranges.insert(id, range);
         }
         id
     }

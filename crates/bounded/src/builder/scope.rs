@@ -66,6 +66,8 @@ pub struct Scope {
     pub(super) ranges: BTreeMap<InstructionId, Range>,
     /// The value of each instruction evaluated so far. `None` if it depends on run-time values.
     pub(super) folded: BTreeMap<InstructionId, Option<Literal>>,
+    /// The first size with a base, a position in it, and an offset.
+    pub(super) sizes: BTreeMap<(InstructionId, usize, i64), InstructionId>,
     /// The true sizes of the elements of tuples with bounded elements.
     pub(super) tuple_sizes: BTreeMap<InstructionId, Vec<Option<InstructionId>>>,
     /// Remaining evaluation steps, shared by all scopes of the import.
@@ -85,6 +87,7 @@ impl Scope {
             written: BTreeMap::new(),
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             tuple_sizes: BTreeMap::new(),
             fold_steps_left: Rc::new(Cell::new(MAX_FOLD_STEPS)),
         }
