@@ -1,5 +1,5 @@
 //! Static facts about a program: ranges of integers, induction variables, trip counts, independent
-//! rows, and costs.
+//! rows, elements that are read, and costs.
 //!
 //! The analyses never change a module. Facts about integers and loops are guarantees: a range holds
 //! for every input, and a bound is never exceeded. Anything that cannot be guaranteed is `None`.
@@ -12,6 +12,7 @@ mod executions;
 mod independence;
 mod induction;
 mod interval;
+mod needed;
 mod range;
 mod trip_count;
 
@@ -24,5 +25,6 @@ pub use executions::{executions, loop_iterations};
 pub use independence::{Dependence, RowUse, independent_rows};
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
+pub use needed::{Extent, NeededSizes, linear_extent, needed_for};
 pub use range::{range, range_in};
 pub use trip_count::{TripCount, state_ranges, state_ranges_within, trip_count};

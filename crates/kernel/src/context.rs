@@ -8,6 +8,7 @@ pub(crate) mod addressing;
 mod apply;
 mod body_value;
 mod epilogue;
+pub(crate) mod limits;
 pub(crate) mod parameters;
 pub(crate) mod reindex;
 pub(crate) mod tasks;
@@ -16,7 +17,9 @@ use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use buffers::ALIGNMENT;
 use epilogue::Epilogue;
+use hlo::analysis::Extent;
 use hlo::{InstructionId, Module};
+use limits::Sizes;
 use nest::{Function, FunctionBuilder, Predicate, RegionBuilder, ValueId};
 use parameters::{Memory, Operand, Parameters, TaskRange};
 use plan::{Fusion, InstructionPlan};
@@ -72,6 +75,8 @@ pub struct KernelContext<'a> {
     epilogues: BTreeMap<InstructionId, Rc<Epilogue<'a>>>,
     /// Minimum depth of the regions in which values are computed.
     floor: usize,
+    /// The sizes at which loops end, if they are known only at run time.
+    sizes: Option<Sizes<'a>>,
 }
 
 /// Values known in one region.
@@ -103,6 +108,8 @@ pub(crate) enum IndexKey {
     Start(ValueId, i64),
     /// A scalar in the given number of lanes.
     Splat(ValueId, u32),
+    /// A number of elements that depends on a size, and its maximum.
+    Extent(Extent, i64),
     /// The address of the worker's scratch.
     WorkerScratch,
     /// Memory for the sums of a tile.
@@ -155,7 +162,13 @@ impl<'a> KernelContext<'a> {
             frames: vec![Frame::new(1, None)],
             epilogues: BTreeMap::new(),
             floor: 1,
+            sizes: None,
         }
+    }
+
+    /// Sets the sizes at which loops end.
+    pub(crate) fn with_sizes(self, sizes: Option<Sizes<'a>>) -> Self {
+        Self { sizes, ..self }
     }
 
     /// Returns the module.

@@ -48,6 +48,7 @@ pub fn lower_device(
                     instruction,
                     part: part.clone(),
                     grid: Some(grid),
+                    needed: None,
                 };
                 let lowered =
                     kernel.lower(names.unique(&name), id).map_err(|error| error.context(described()))?;

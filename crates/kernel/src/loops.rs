@@ -5,6 +5,7 @@ use crate::context::tasks::Span;
 use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
 use hlo::InstructionId;
+use hlo::analysis::Extent;
 use plan::{Loop, LoopPlan};
 use support::Result;
 
@@ -31,6 +32,7 @@ pub(crate) fn emit_at(
     if shape.element_count() == 0 {
         return Ok(());
     }
+    let needed = KernelContext::loop_extents(&plan.loops, &shape.sizes(), &cx.needed(id));
     let mut element = |cx: &mut KernelContext<'_>, indices: &mut [Index]| {
         let position = Position::Multi(indices.to_vec());
         let value = cx.element(id, &position)?;
@@ -41,22 +43,28 @@ pub(crate) fn emit_at(
         let moved = indices.iter().zip(starts).map(|(index, start)| index.plus(start)).collect();
         cx.store_at(&result, &Position::Multi(moved), value)
     };
-    for_each(cx, plan, shape.rank(), &mut element)
+    for_each(cx, plan, shape.rank(), &needed, &mut element)
 }
 
 /// Runs `body` for every index of a nest over `rank` dimensions: in vectors if the plan has several
-/// lanes, and as tasks if it has several.
+/// lanes, and as tasks if it has several. `needed` is how many indices of each loop are needed, if
+/// not all are.
 pub(crate) fn for_each(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     rank: usize,
+    needed: &[Option<Extent>],
     body: &mut Body<'_>,
 ) -> Result<()> {
     let (order, steps) = (plan.order(), plan.steps());
     let steps: Vec<i64> = order.iter().map(|&number| steps[number]).collect();
     let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
     cx.for_tasks(|cx, task| {
-        let spans = cx.spans(&task, &steps, &cuts)?;
+        let mut spans = cx.spans(&task, &steps, &cuts)?;
+        for (span, &number) in spans.iter_mut().zip(&order) {
+            let needed = needed.get(number).copied().flatten();
+            *span = cx.limited(*span, needed, plan.step(number))?;
+        }
         let loops: Vec<TaskLoop> = order
             .iter()
             .zip(spans)

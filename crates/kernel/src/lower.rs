@@ -2,6 +2,7 @@
 
 use crate::calls::{Call, Kernels};
 use crate::context::KernelContext;
+use crate::context::limits::Sizes;
 use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
@@ -14,6 +15,7 @@ use crate::movement::{concatenate, scatter, update};
 use crate::reduction::{reduce, reduce_window, rows};
 use crate::{fft, loops, multi_output, random, sort};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
+use hlo::analysis::NeededSizes;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Statement, Type};
 use plan::{DevicePlan, Fusion, InstructionPlan, ModulePlan, Position, Strategy};
@@ -56,7 +58,8 @@ pub struct Lowered {
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
 ///
 /// A kernel's parameters are pointers in this order: the array leaves of the operands that it reads
-/// (by operand, then by leaf), packed constants in the plan's order, the leaves of its result,
+/// (by operand, then by leaf), packed constants in the plan's order, the named sizes at which its
+/// loops end, the leaves of its result,
 /// scratch, and the workers' scratch. A kernel with several tasks takes three more `I64`s: the
 /// first task, one past the last task, and the worker's number.
 pub fn lower(
@@ -118,6 +121,8 @@ fn lower_kernels(
     names: &mut Names,
 ) -> Result<Kernels> {
     let Parts { module, plan, schedule, assignment } = parts_of;
+    let limits = dots_with_limits(module, plan);
+    let needed = NeededSizes::of(module, &|body, dot| limits.contains(&(body, dot)));
     let mut kernels = Kernels::default();
     for (&computation, sequence) in &schedule.sequences {
         for &instruction in sequence {
@@ -128,8 +133,17 @@ fn lower_kernels(
             let name = kernel_name(module, computation, instruction);
             for part in parts(module, plan, computation, instruction) {
                 let id = FunctionId::from_index(program.functions.len());
-                let kernel =
-                    Kernel { module, assignment, target, plan, computation, instruction, part, grid: None };
+                let kernel = Kernel {
+                    module,
+                    assignment,
+                    target,
+                    plan,
+                    computation,
+                    instruction,
+                    part,
+                    grid: None,
+                    needed: Some(&needed),
+                };
                 let lowered = kernel
                     .lower(names.unique(&name), id)
                     .map_err(|error| error.context(module[computation][instruction].described()))?;
@@ -146,6 +160,33 @@ fn lower_kernels(
         }
     }
     Ok(kernels)
+}
+
+/// Returns the dots, each with its computation, that can leave out summands beyond a size that is
+/// known at run time.
+fn dots_with_limits(module: &Module, plan: &ModulePlan) -> BTreeSet<(ComputationId, InstructionId)> {
+    let mut dots = BTreeSet::new();
+    for (&computation, plans) in &plan.computations {
+        for (&id, plan) in &plans.instructions {
+            let dot = match &plan.strategy {
+                Strategy::Dot(dot) => &**dot,
+                Strategy::Attention(attention) => &attention.values,
+                _ => continue,
+            };
+            if dot.limits_summands() {
+                dots.insert((body_of(module, computation, id), dot.hero));
+            }
+        }
+    }
+    dots
+}
+
+/// Returns the computation that holds the body of an instruction's kernel.
+fn body_of(module: &Module, computation: ComputationId, id: InstructionId) -> ComputationId {
+    match *module[computation][id].op() {
+        Op::Fusion { calls, .. } => calls,
+        _ => computation,
+    }
 }
 
 /// Fails if a program has as many kernels as are allowed.
@@ -229,6 +270,8 @@ pub(crate) struct Kernel<'a> {
     pub(crate) part: Range<usize>,
     /// The grid that runs the kernel on a device; `None` on a processor.
     pub(crate) grid: Option<Grid>,
+    /// The elements of arrays that are read; `None` if kernels compute all of them.
+    pub(crate) needed: Option<&'a NeededSizes>,
 }
 
 impl Kernel<'_> {
@@ -242,8 +285,11 @@ impl Kernel<'_> {
         };
         let converts_f16 = self.target.has_f16_conversion;
         let mut builder = FunctionBuilder::new(name, linkage).with_f16_conversion(converts_f16);
-        let (parameters, arguments, written) = self.parameters(&mut builder, &fusion);
-        let mut cx = KernelContext::new(builder, self.module, self.target, self.plan, fusion, parameters);
+        let body = body_of(self.module, self.computation, self.instruction);
+        let mut sizes = self.needed.map(|needed| Sizes::new(needed, body));
+        let (parameters, arguments, written) = self.parameters(&mut builder, &fusion, sizes.as_mut());
+        let cx = KernelContext::new(builder, self.module, self.target, self.plan, fusion, parameters);
+        let mut cx = cx.with_sizes(sizes);
         self.emit(&mut cx)?;
         let mut function = cx.finish();
         let statements = function.statement_count();
@@ -308,7 +354,12 @@ impl Kernel<'_> {
 
     /// Declares the parameters in the documented order. Also returns the slices that the kernel is
     /// called with, and the number of slices that it only reads. Those come first.
-    fn parameters(&self, b: &mut FunctionBuilder, fusion: &Fusion<'_>) -> (Parameters, Vec<Slice>, usize) {
+    fn parameters(
+        &self,
+        b: &mut FunctionBuilder,
+        fusion: &Fusion<'_>,
+        sizes: Option<&mut Sizes<'_>>,
+    ) -> (Parameters, Vec<Slice>, usize) {
         let mut parameters = Parameters::default();
         if self.grid.is_some() {
             b.parameter("guard", Type::PTR, PointerFacts { read_only: true, ..PointerFacts::default() });
@@ -346,6 +397,15 @@ impl Kernel<'_> {
             let pointer = b.parameter(&packed_name(packed), Type::PTR, facts);
             parameters.packed.push(pointer);
             arguments.push(slice);
+        }
+        if let Some(sizes) = sizes {
+            let entry = &self.module[self.module.entry()];
+            for number in sizes.parameters(fusion) {
+                let parameter = entry.parameters()[number];
+                let facts = PointerFacts { no_alias: true, read_only: true, alignment: 4 };
+                sizes.set(number, b.parameter("size", Type::PTR, facts));
+                arguments.push(self.assignment.slice(self.module.entry(), parameter, &[]));
+            }
         }
         let only_read = arguments.len();
         for (index, shape) in results {

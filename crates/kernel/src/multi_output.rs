@@ -9,6 +9,7 @@ use crate::loops::{self, TaskLoop};
 use crate::reduction::reduce::blocks::{Carried, nest_in_blocks};
 use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
+use hlo::analysis::Extent;
 use hlo::{InstructionId, Op};
 use nest::ValueId;
 use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
@@ -39,7 +40,8 @@ pub(crate) fn emit_elements(
     plan: &MultiOutputPlan,
     placed: &[Placed],
 ) -> Result<()> {
-    loops::for_each(cx, &plan.nest, plan.sizes.len(), &mut |cx, indices| {
+    let needed = needed(cx, plan, placed);
+    loops::for_each(cx, &plan.nest, plan.sizes.len(), &needed, &mut |cx, indices| {
         let mut values = Vec::with_capacity(placed.len());
         for output in placed {
             values.push(output.element(cx, indices)?);
@@ -49,6 +51,17 @@ pub(crate) fn emit_elements(
         }
         Ok(())
     })
+}
+
+/// Returns how many indices of each loop are needed, if all outputs agree.
+fn needed(cx: &KernelContext<'_>, plan: &MultiOutputPlan, placed: &[Placed]) -> Vec<Option<Extent>> {
+    let Some((first, others)) = placed.split_first() else { return Vec::new() };
+    let extents = cx.needed(first.value);
+    let agrees = |output: &Placed| output.sizes == plan.sizes && cx.needed(output.value) == extents;
+    if !agrees(first) || !others.iter().all(agrees) {
+        return Vec::new();
+    }
+    KernelContext::loop_extents(&plan.nest.loops, &plan.sizes, &extents)
 }
 
 /// Copies an operand that a result updates in part, unless the result already occupies the
@@ -261,7 +274,7 @@ impl Blocks<'_> {
             start.extend(std::iter::repeat_n(initial, count as usize));
             operations.extend(std::iter::repeat_n(reduced.operation, count as usize));
         }
-        let carried = Carried { operations: &operations, lanes, inside: 1 };
+        let carried = Carried { operations: &operations, lanes, inside: 1, limit: None };
         let sums = nest_in_blocks(cx, &self.reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = sums.to_vec();
             cx.with_lanes(lanes, |cx| {

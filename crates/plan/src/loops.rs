@@ -33,11 +33,13 @@ pub struct LoopPlan {
 impl LoopPlan {
     /// Number of whole steps of each loop. The last step also includes the remainder.
     pub fn steps(&self) -> Vec<i64> {
-        let steps = |number: usize, extent: i64| {
-            let is_wide = number + 1 == self.loops.len() || self.transposed == Some(number);
-            if is_wide { extent / i64::from(self.lanes) } else { extent }
-        };
-        self.loops.iter().enumerate().map(|(number, l)| steps(number, l.extent)).collect()
+        self.loops.iter().enumerate().map(|(number, l)| l.extent / self.step(number)).collect()
+    }
+
+    /// Number of indices per step of a loop.
+    pub fn step(&self, number: usize) -> i64 {
+        let is_wide = number + 1 == self.loops.len() || self.transposed == Some(number);
+        if is_wide { i64::from(self.lanes) } else { 1 }
     }
 
     /// The nesting order of the loops: the two that form the squares come last.

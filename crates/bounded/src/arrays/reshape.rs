@@ -9,6 +9,7 @@ use crate::builder::{Builder, list};
 use hlo::{GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use shape::index::{element_count, row_major_strides};
+use std::ops::Range;
 use support::{Code, Error, Result};
 
 impl Builder {
@@ -20,6 +21,8 @@ impl Builder {
         let true_sizes = run_time(sizes);
         let data = if is_prefix(&whole_sizes, &from.sizes) && is_prefix(&target, &true_sizes) {
             self.resized(from.data, &whole_sizes, &target)?
+        } else if keeps_groups((&whole_sizes, &from.sizes), (&target, &true_sizes)) {
+            self.reshape(from.data, &target)?
         } else {
             self.looked_up(&from, &whole_sizes, sizes)?
         };
@@ -166,8 +169,27 @@ fn is_prefix(sizes: &[i64], known: &[Option<InstructionId>]) -> bool {
     }
 }
 
+/// True if a reshape combines and splits dimensions in such a way that no true element moves: those
+/// of each group of dimensions are the first ones before and after.
+fn keeps_groups(from: (&[i64], &[Option<InstructionId>]), to: (&[i64], &[Option<InstructionId>])) -> bool {
+    if element_count(from.0) != element_count(to.0) || from.0.contains(&0) {
+        return false;
+    }
+    // The bounded dimension of a group, as its size and the number of elements per index.
+    let unit = |(sizes, known): (&[i64], &[Option<InstructionId>]), range: Range<usize>| {
+        let bounded = range.clone().find(|&d| known[d].is_some())?;
+        Some((known[bounded], sizes[bounded + 1..range.end].iter().product::<i64>()))
+    };
+    groups(from.0, to.0).into_iter().all(|(before, after)| {
+        let in_group = |(sizes, known): (&[i64], &[Option<InstructionId>]), range: &Range<usize>| {
+            is_prefix(&sizes[range.clone()], &known[range.clone()])
+        };
+        in_group(from, &before) && in_group(to, &after) && unit(from, before) == unit(to, after)
+    })
+}
+
 /// Returns pairs of dimension ranges that contain the same elements before and after a reshape.
-fn groups(source: &[i64], target: &[i64]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
+fn groups(source: &[i64], target: &[i64]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut groups = Vec::new();
     let (mut i, mut j) = (0, 0);
     while i < source.len() && j < target.len() {
@@ -197,4 +219,33 @@ fn groups(source: &[i64], target: &[i64]) -> Vec<(std::ops::Range<usize>, std::o
         None => groups.push((0..source.len(), 0..target.len())),
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use support::Id as _;
+
+    #[test]
+    fn dimensions_that_are_split_by_themselves_keep_their_elements() {
+        let size = |number| Some(InstructionId::from_index(number));
+        let (n, m) = (size(0), size(1));
+        let table: [(&[i64], &[_], &[i64], &[_], bool); 7] = [
+            // [8, 8] with sizes n and m => [1, 8, 1, 8].
+            (&[8, 8], &[n, m], &[1, 8, 1, 8], &[None, n, None, m], true),
+            // Their sizes change places.
+            (&[8, 8], &[n, m], &[8, 8], &[m, n], false),
+            // [4, n, 6] => [4, n, 2, 3], and heads that are joined.
+            (&[4, 8, 6], &[None, n, None], &[4, 8, 2, 3], &[None, n, None, None], true),
+            (&[4, 8, 2, 3], &[None, n, None, None], &[4, 8, 6], &[None, n, None], true),
+            // [4, n] => [4 n]: rows would no longer begin at multiples of 8.
+            (&[4, 8], &[None, n], &[32], &[m], false),
+            // [n, 6] => [6 n] in a group of its own, next to m.
+            (&[8, 6, 8], &[n, None, m], &[48, 8], &[n, m], false),
+            (&[8, 6, 8], &[n, None, m], &[8, 2, 3, 8], &[n, None, None, m], true),
+        ];
+        for (from, sizes, to, new_sizes, expected) in table {
+            assert_eq!(keeps_groups((from, sizes), (to, new_sizes)), expected, "{from:?} => {to:?}");
+        }
+    }
 }

@@ -237,7 +237,9 @@ fn linear_element(
                 let mut elements = Vec::with_capacity(operands.len());
                 for operand in operands {
                     let element = linear_element(module, scope, operand, position, additions - 1);
-                    elements.push(element.unwrap_or(LinearElement { base: Some((operand, position)), offset: 0 }));
+                    elements.push(
+                        element.unwrap_or(LinearElement { base: Some((operand, position)), offset: 0 }),
+                    );
                 }
                 let bound = |base| range_of(module, scope, base);
                 return Some(of_elements(&op, &elements, &bound).unwrap_or(unknown));

@@ -1,6 +1,7 @@
 //! Loops whose trip counts were computed by hand, and programs whose rows do or do not mix.
 
 mod independence;
+mod needed;
 mod small_loops;
 
 use super::*;

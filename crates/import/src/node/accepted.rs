@@ -16,7 +16,7 @@ pub(crate) const ELEMENTWISE: &str = "\
 pub(crate) const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
-    GatherV2 L2Loss ListDiff LogSoftmax MatMul Max Mean Min NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 \
+    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart Max Mean Min NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 \
     NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack Pad PadV2 Prod Range Rank Reshape \
     ResourceGather Reverse ReverseV2 ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
     ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV \

@@ -5,7 +5,7 @@
 //! of the part before is an operand. Scratch contains only its rows that belong to the block.
 
 use super::dot::walk::first_row;
-use super::dot::{Tiles, part as dot};
+use super::dot::{Needed, Tiles, part as dot};
 use crate::context::parameters::Memory;
 use crate::context::tasks::Span;
 use crate::context::{KernelContext, Part};
@@ -23,6 +23,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<(
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
+    let needed = NeededParts::of(cx, plan)?;
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &[plan.scores.shape.batch, plan.blocks], &plan.cuts)?;
         let &[products, blocks] = &spans[..] else {
@@ -39,24 +40,68 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<(
                 is_first_task.map(|first| cx.binary(BinaryOp::Or, first, is_first_block))
             }
         };
-        cx.for_span(products, 1, |cx, batch| {
-            let panels =
-                Panels { plan, keys: scratch, values: cx.offset_bytes(scratch, plan.values_offset as i64) };
+        let products = cx.limited(products, needed.values.batches, 1)?;
+        let blocks = needed.blocks(cx, plan, blocks)?;
+        let values = cx.offset_bytes(scratch, plan.values_offset as i64);
+        let panels = Panels { plan, needed: &needed, keys: scratch, values };
+        let product = |cx: &mut KernelContext<'_>, batch: Index| {
             match is_new {
                 None => panels.pack(cx, &batch)?,
                 Some(is_new) => cx.when(is_new, |cx| panels.pack(cx, &batch))?,
             }
             cx.for_span(blocks, 1, |cx, block| {
-                let block = Block::new(cx, plan, &batch, &block, scratch)?;
+                let block = Block::new(cx, plan, &needed, &batch, &block, scratch)?;
                 block.emit(cx, &panels)
             })
-        })
+        };
+        match blocks {
+            Span::Part { begin, end, .. } if needed.values.rows.is_some() => {
+                let has_blocks = cx.compare(Predicate::Less, begin, end);
+                cx.when(has_blocks, |cx| cx.for_span(products, 1, product))
+            }
+            _ => cx.for_span(products, 1, product),
+        }
     })
+}
+
+/// The elements of both products that are needed.
+struct NeededParts {
+    scores: Needed,
+    values: Needed,
+}
+
+impl NeededParts {
+    fn of(cx: &KernelContext<'_>, plan: &AttentionPlan) -> Result<Self> {
+        let values = Needed::of(cx, &plan.values, cx.fusion().root)?;
+        // Of the scores, columns may be hidden by the masks of softmax.
+        let columns = Needed::of(cx, &plan.scores, plan.scores_root)?.columns;
+        Ok(Self { scores: Needed { columns, ..values }, values })
+    }
+
+    /// Returns the part of some tiles of rows that is needed.
+    fn tiles(&self, cx: &mut KernelContext<'_>, plan: &AttentionPlan, tiles: Span) -> Result<Span> {
+        match (plan.scores.tiled(), plan.values.tiled()) {
+            (Some(_), Some(_)) => self.values.rows(cx, &plan.scores, tiles),
+            _ => Ok(tiles),
+        }
+    }
+
+    /// Returns the part of some blocks with rows that are needed.
+    fn blocks(&self, cx: &mut KernelContext<'_>, plan: &AttentionPlan, blocks: Span) -> Result<Span> {
+        let steps = plan.scores.steps()[2];
+        let Span::Part { end, .. } = self.tiles(cx, plan, Span::All(steps))? else { return Ok(blocks) };
+        // A block with less than the average number of tiles begins no later than this.
+        let each = (steps / plan.blocks.max(1)).max(1);
+        let (count, _) = cx.div_rem(&Index::scalar(end).plus_constant(each - 1), each)?;
+        let count = cx.scalar_value(&count)?;
+        Ok(cx.until(blocks, count))
+    }
 }
 
 /// Addresses of the packed right operands.
 struct Panels<'p> {
     plan: &'p AttentionPlan,
+    needed: &'p NeededParts,
     keys: ValueId,
     values: ValueId,
 }
@@ -64,9 +109,11 @@ struct Panels<'p> {
 impl Panels<'_> {
     fn pack(&self, cx: &mut KernelContext<'_>, batch: &Index) -> Result<()> {
         let plan = self.plan;
-        for (product, to) in [(&plan.scores, self.keys), (&plan.values, self.values)] {
+        let NeededParts { scores, values } = *self.needed;
+        let both = [(&plan.scores, scores, self.keys), (&plan.values, values, self.values)];
+        for (product, needed, to) in both {
             if let Some(tiles) = Tiles::of(product).filter(|tiles| tiles.tiled.keeps_panels) {
-                dot::pack_panels(cx, tiles, batch, to)?;
+                dot::pack_panels(cx, tiles, batch, needed, to)?;
             }
         }
         Ok(())
@@ -76,6 +123,7 @@ impl Panels<'_> {
 /// Some rows of one product.
 struct Block<'p> {
     plan: &'p AttentionPlan,
+    needed: &'p NeededParts,
     batch: &'p Index,
     /// The tiles of these rows.
     tiles: Option<Span>,
@@ -89,6 +137,7 @@ impl<'p> Block<'p> {
     fn new(
         cx: &mut KernelContext<'_>,
         plan: &'p AttentionPlan,
+        needed: &'p NeededParts,
         batch: &'p Index,
         block: &Index,
         scratch: ValueId,
@@ -96,19 +145,24 @@ impl<'p> Block<'p> {
         let m = plan.scores.shape.m;
         let scores = cx.offset_bytes(scratch, plan.scores_offset as i64);
         let all = (cx.index(0), cx.index(m));
-        if plan.blocks <= 1 {
-            return Ok(Self { plan, batch, tiles: None, rows: all, scores });
+        let steps = plan.scores.steps()[2];
+        let mut tiles = Span::All(steps);
+        if plan.blocks > 1 {
+            let number = cx.scalar_value(block)?;
+            tiles = cx.span(number, plan.blocks, steps);
         }
-        let number = cx.scalar_value(block)?;
-        let tiles = cx.span(number, plan.blocks, plan.scores.steps()[2]);
+        let tiles = needed.tiles(cx, plan, tiles)?;
+        let Span::Part { begin, end, .. } = tiles else {
+            return Ok(Self { plan, needed, batch, tiles: None, rows: all, scores });
+        };
         let mut rows = all;
-        if let (Span::Part { begin, end, .. }, Some(scores)) = (tiles, Tiles::of(&plan.scores)) {
+        if let Some(scores) = Tiles::of(&plan.scores) {
             rows = (first_row(cx, scores, begin), first_row(cx, scores, end));
         }
         for row in [rows.0, rows.1] {
             cx.learn(row, Facts::range(0, m));
         }
-        Ok(Self { plan, batch, tiles: Some(tiles), rows, scores })
+        Ok(Self { plan, needed, batch, tiles: Some(tiles), rows, scores })
     }
 
     fn emit(&self, cx: &mut KernelContext<'_>, panels: &Panels<'_>) -> Result<()> {
@@ -118,7 +172,10 @@ impl<'p> Block<'p> {
         let scores = self.memory(cx, plan.scores_root)?;
         let products = part(whole.part(plan.scores_root, None), vec![scores.clone()]);
         let steps = self.steps(&plan.scores);
-        cx.with_part(products, |cx| dot::emit(cx, &plan.scores, self.batch, None, panels.keys, steps))?;
+        let needed = self.needed.scores;
+        cx.with_part(products, |cx| {
+            dot::emit(cx, &plan.scores, self.batch, None, panels.keys, steps, needed)
+        })?;
         cx.set_operand(plan.handed, scores);
         let softmax = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
         let softmax = part(softmax, vec![self.memory(cx, plan.softmax_root)?]);
@@ -129,7 +186,8 @@ impl<'p> Block<'p> {
         let weights = dot::Rows { pointer: self.scores, first: self.rows.0, stride: plan.row };
         let steps = self.steps(&plan.values);
         cx.with_part(values, |cx| {
-            dot::emit(cx, &plan.values, self.batch, Some(weights), panels.values, steps)
+            let needed = self.needed.values;
+            dot::emit(cx, &plan.values, self.batch, Some(weights), panels.values, steps, needed)
         })
     }
 

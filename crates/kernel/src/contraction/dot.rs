@@ -16,10 +16,12 @@ use crate::context::tasks::Span;
 use crate::contraction::tile;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use hlo::Op;
+use hlo::analysis::{Extent, linear_extent};
+use hlo::{InstructionId, Op};
 use nest::ValueId;
 use plan::{DotLoops, DotPlan, Packing, PanelLayout, TiledDot};
 use shape::PrimitiveType;
+use std::ops::Range;
 use support::{Error, Result};
 
 /// Neighboring elements of a row of the result, before the epilogue.
@@ -52,6 +54,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
         None => lhs,
     };
     let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
+    let needed = Needed::of(cx, plan, cx.fusion().root)?;
     cx.for_tasks(|cx, task| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
         if plan.tasks_by_rows() {
@@ -63,7 +66,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
             return Err(Error::internal("expected three loops over a dot"));
         };
         let (columns, rows) = if plan.tasks_by_rows() { (inner, outer) } else { (outer, inner) };
-        let part = Part { columns, rows };
+        let batches = cx.limited(batches, needed.batches, 1)?;
+        let part = Part { columns: needed.columns(cx, plan, columns)?, rows: needed.rows(cx, plan, rows)? };
         cx.for_span(batches, 1, |cx, batch| {
             let lhs = pack::batch_pointer(cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
             let rhs = match plan.rhs_packing() {
@@ -83,6 +87,52 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     })
 }
 
+/// The products, rows, and columns of a dot that are needed, if not all are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Needed {
+    pub(crate) batches: Option<Extent>,
+    pub(crate) rows: Option<Extent>,
+    pub(crate) columns: Option<Extent>,
+}
+
+impl Needed {
+    /// Returns what the needed elements of a result of the body are made of.
+    pub(crate) fn of(cx: &KernelContext<'_>, plan: &DotPlan, result: InstructionId) -> Result<Self> {
+        let (dot, body) = (plan.hero, cx.fusion().body);
+        let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op() else {
+            return Err(Error::internal("expected a dot instruction as the plan's dot"));
+        };
+        let (sizes, extents) = (cx.shape(dot)?.sizes(), cx.needed_for(result, dot));
+        let rows = numbers.lhs_batch_dims.len();
+        let columns = cx.shape(body[dot].operands()[0])?.rank() - numbers.lhs_contracting_dims.len();
+        let of = |range: Range<usize>| linear_extent(sizes.get(range.clone())?, extents.get(range)?);
+        Ok(Self { batches: of(0..rows), rows: of(rows..columns), columns: of(columns..sizes.len()) })
+    }
+
+    /// Returns the part of some steps over rows that is needed.
+    pub(crate) fn rows(self, cx: &mut KernelContext<'_>, plan: &DotPlan, rows: Span) -> Result<Span> {
+        let (Some(extent), Some(tiles)) = (self.rows, Tiles::of(plan)) else {
+            return cx.limited(rows, self.rows, plan.tile_rows());
+        };
+        if cx.covers(extent, plan.shape.m) {
+            return Ok(rows);
+        }
+        let count = cx.extent(extent, plan.shape.m)?;
+        let tiles = walk::tiles_of_rows(cx, tiles, count)?;
+        Ok(cx.until(rows, tiles))
+    }
+
+    /// Returns the part of some steps over columns that is needed.
+    pub(crate) fn columns(self, cx: &mut KernelContext<'_>, plan: &DotPlan, columns: Span) -> Result<Span> {
+        match &plan.loops {
+            DotLoops::Tiled(tiled) if tiled.panel_distance > tiled.panels.width => Ok(columns),
+            DotLoops::Tiled(tiled) => cx.limited(columns, self.columns, tiled.tile.columns()),
+            DotLoops::Rows { tile, .. } => cx.limited(columns, self.columns, i64::from(tile.vectors)),
+            DotLoops::Complex { .. } => Ok(columns),
+        }
+    }
+}
+
 /// A dot whose loops are tiled.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiles<'p> {
@@ -91,6 +141,12 @@ pub(crate) struct Tiles<'p> {
 }
 
 impl<'p> Tiles<'p> {
+    /// Returns the number of summands that are not known to be 0, if the tiles leave out the others.
+    pub(crate) fn needed_summands(self, cx: &mut KernelContext<'_>) -> Result<Option<ValueId>> {
+        let extent = cx.needed_summands(self.dot.hero).filter(|_| self.dot.limits_summands());
+        extent.map(|extent| cx.extent(extent, self.dot.shape.k)).transpose()
+    }
+
     /// Returns the dot if its loops are tiled.
     pub(crate) fn of(dot: &'p DotPlan) -> Option<Self> {
         dot.tiled().map(|tiled| Self { dot, tiled })

@@ -168,7 +168,7 @@ impl<'a, 'f> Elements<'a, 'f> {
         }
         let start = neutral.repeat(self.unroll as usize);
         let repeated = operations.repeat(self.unroll as usize);
-        let carried = Carried { operations: &repeated, lanes, inside: 1 };
+        let carried = Carried { operations: &repeated, lanes, inside: 1, limit: None };
         let first = self.part.times(part).plus(&team.rank.times(i64::from(lanes)));
         let (element, reducer, length) = (self.element, self.reducer, self.length);
         let mut add = |cx: &mut KernelContext<'_>, sums: &[ValueId], number: &Index| match cx
@@ -189,13 +189,14 @@ impl<'a, 'f> Elements<'a, 'f> {
         let width = operations.len();
         // Parts are whole rounds, of which the last part may lack some.
         let whole = if parts > 1 { part } else { part / round * round };
-        let mut sums = range_in_blocks(cx, whole, round, &carried, &start, &mut |cx, index, sums| {
-            let mut next = Vec::with_capacity(sums.len());
-            for (k, sums) in sums.chunks(width).enumerate() {
-                next.extend(add(cx, sums, &first.plus(&index).plus_constant(k as i64 * across))?);
-            }
-            Ok(next)
-        })?;
+        let mut sums =
+            range_in_blocks(cx, (whole, None), round, &carried, &start, &mut |cx, index, sums| {
+                let mut next = Vec::with_capacity(sums.len());
+                for (k, sums) in sums.chunks(width).enumerate() {
+                    next.extend(add(cx, sums, &first.plus(&index).plus_constant(k as i64 * across))?);
+                }
+                Ok(next)
+            })?;
         for (k, sums) in sums.chunks_mut(width).enumerate() {
             let begin = whole + k as i64 * across;
             if begin < part {

@@ -10,6 +10,7 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::loops::TaskLoop;
+use hlo::analysis::Extent;
 use hlo::{ComputationId, InstructionId, Op};
 use nest::ValueId;
 use plan::{Loop, ReduceKind, ReducePlan};
@@ -31,6 +32,9 @@ struct Reduction<'a> {
     sizes: Vec<i64>,
     /// True for each reduced dimension.
     is_reduced: Vec<bool>,
+    /// Number of iterations of the outermost loop over reduced dimensions beyond which no element
+    /// changes the result.
+    limit: Option<Extent>,
 }
 
 /// Writes the result of a reduction.
@@ -47,16 +51,30 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.loops.len()).partition(|&number| is_reduced[plan.loops[number].dimension]);
+    let limits = KernelContext::loop_extents(&plan.loops, &sizes, &cx.needed_of_reduced(cx.fusion().root));
+    let limit = reduced.first().and_then(|&number| limits[number]);
     let reduced = reduced.into_iter().map(|number| plan.loops[number]).collect();
     let steps: Vec<i64> = kept.iter().map(|&number| plan.steps(number)).collect();
     let cuts: Vec<i64> = kept.iter().map(|&number| plan.cuts[number]).collect();
-    let mut reduction =
-        Reduction { inputs, initial, to_apply: *to_apply, kept: Vec::new(), reduced, sizes, is_reduced };
+    let mut reduction = Reduction {
+        inputs,
+        initial,
+        to_apply: *to_apply,
+        kept: Vec::new(),
+        reduced,
+        sizes,
+        is_reduced,
+        limit,
+    };
     if reduction.sizes.contains(&0) {
         return reduction.write_initial(cx);
     }
+    let needed = needed(cx, plan, &reduction)?;
     cx.for_tasks(|cx, task| {
-        let spans = cx.spans(&task, &steps, &cuts)?;
+        let mut spans = cx.spans(&task, &steps, &cuts)?;
+        for (span, &number) in spans.iter_mut().zip(&kept) {
+            *span = cx.limited(*span, needed[number], plan.step(number))?;
+        }
         reduction.kept = kept
             .iter()
             .zip(spans)
@@ -68,6 +86,21 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
             ReduceKind::Scalar => scalar::emit(cx, &reduction),
         }
     })
+}
+
+/// Returns how many indices of each loop are needed for the elements of the result that are read.
+fn needed(
+    cx: &KernelContext<'_>,
+    plan: &ReducePlan,
+    reduction: &Reduction<'_>,
+) -> Result<Vec<Option<Extent>>> {
+    let root = cx.fusion().root;
+    let mut extents = vec![None; reduction.sizes.len()];
+    if cx.fusion().body[root].shape().as_array().is_some() {
+        let kept = (0..reduction.sizes.len()).filter(|&d| !reduction.is_reduced[d]);
+        kept.zip(cx.needed(root)).for_each(|(d, extent)| extents[d] = extent);
+    }
+    Ok(KernelContext::loop_extents(&plan.loops, &reduction.sizes, &extents))
 }
 
 impl Reduction<'_> {

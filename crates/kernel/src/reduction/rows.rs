@@ -11,6 +11,7 @@ use crate::index::{Index, Position};
 use crate::loops::TaskLoop;
 use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
+use hlo::analysis::Extent;
 use hlo::{InstructionId, Op};
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{Loop, RowValue, RowsPlan, Sweep};
@@ -22,10 +23,14 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
         Op::Tuple {} => cx.fusion().body[cx.fusion().root].operands().to_vec(),
         _ => vec![cx.fusion().root],
     };
-    let row = Row { plan, results: &results };
+    let row = Row { plan, results: &results, columns: needed_columns(cx, plan, &results)? };
     let steps: Vec<i64> = plan.rows.iter().map(|l| l.extent).collect();
+    let needed = row.needed(cx)?;
     cx.for_tasks(|cx, task| {
-        let spans = cx.spans(&task, &steps, &plan.cuts)?;
+        let mut spans = cx.spans(&task, &steps, &plan.cuts)?;
+        for (span, &needed) in spans.iter_mut().zip(&needed) {
+            *span = cx.limited(*span, needed, 1)?;
+        }
         let loops: Vec<TaskLoop> =
             plan.rows.iter().zip(spans).map(|(&full, span)| TaskLoop { full, span }).collect();
         let mut indices = vec![Index::default(); plan.sizes.len()];
@@ -44,13 +49,42 @@ pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Ind
         }
         (rest, indices[outer.dimension]) = cx.div_rem(&rest, outer.extent)?;
     }
-    Row { plan, results: &[cx.fusion().root] }.emit(cx, &mut indices)
+    let results = &[cx.fusion().root];
+    Row { plan, results, columns: needed_columns(cx, plan, results)? }.emit(cx, &mut indices)
+}
+
+/// Returns how many elements of a row matter, if all reductions and results agree.
+fn needed_columns(
+    cx: &KernelContext<'_>,
+    plan: &RowsPlan,
+    results: &[InstructionId],
+) -> Result<Option<Extent>> {
+    let &[column] = &plan.columns[..] else { return Ok(None) };
+    if plan.sizes[column.dimension] != column.extent {
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    for &id in plan.sweeps.iter().flat_map(|sweep| &sweep.reductions) {
+        let array = cx.fusion().body[id].operands()[0];
+        let extents = cx.needed_of_reduced(id);
+        let is_walked = cx.shape(array)?.sizes() == plan.sizes;
+        all.push(extents.get(column.dimension).copied().flatten().filter(|_| is_walked));
+    }
+    for &id in results {
+        if cx.shape(id)?.sizes() == plan.sizes {
+            all.push(cx.needed(id)[column.dimension]);
+        }
+    }
+    let first = all.first().copied().flatten();
+    Ok(first.filter(|_| all.iter().all(|&extent| extent == first)))
 }
 
 /// Emitter for a row.
 struct Row<'p> {
     plan: &'p RowsPlan,
     results: &'p [InstructionId],
+    /// Number of elements of a row that matter.
+    columns: Option<Extent>,
 }
 
 /// Accumulators of a walk: for each vector of a round, one per reduction.
@@ -72,6 +106,34 @@ enum Counting {
 }
 
 impl Row<'_> {
+    /// Returns how many rows are needed along each loop over rows, if all results agree.
+    fn needed(&self, cx: &KernelContext<'_>) -> Result<Vec<Option<Extent>>> {
+        let rank = self.plan.sizes.len();
+        let mut all: Option<Vec<Option<Extent>>> = None;
+        for &result in self.results {
+            let sizes = cx.shape(result)?.sizes();
+            let mut extents = vec![None; rank];
+            let follows = if sizes == self.plan.sizes {
+                (0..rank).map(Some).collect()
+            } else {
+                self.plan.row_dimensions(&sizes)
+            };
+            for (dimension, extent) in follows.into_iter().zip(cx.needed(result)) {
+                if let Some(dimension) = dimension {
+                    extents[dimension] = extent;
+                }
+            }
+            // Only rows matter: walks are always complete.
+            self.plan.columns.iter().for_each(|column| extents[column.dimension] = None);
+            match &all {
+                Some(others) if *others != extents => return Ok(Vec::new()),
+                _ => all = Some(extents),
+            }
+        }
+        let extents = all.unwrap_or_default();
+        Ok(KernelContext::loop_extents(&self.plan.rows, &self.plan.sizes, &extents))
+    }
+
     /// Emits all walks along one row, and the results with one element per row.
     fn emit(&self, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
         self.walks(cx, &self.plan.sweeps, indices)
@@ -183,7 +245,7 @@ impl Walk<'_> {
             pending = self.vector(cx, innermost, &begin, indices, &mut sums[last..], slot)?;
         }
         if rounds > 0 {
-            sums = cx.for_range_carrying(0, rounds, round, &sums, |cx, index, sums| {
+            sums = cx.for_needed((rounds, self.row.columns), round, &sums, |cx, index, sums| {
                 let mut sums = sums.to_vec();
                 let mut written = Pending::new();
                 for k in 0..i64::from(self.sweep.vectors) {

@@ -122,3 +122,14 @@ pub(super) fn replace_results(
     };
     results.iter().enumerate().map(&mut replace).collect()
 }
+
+/// True for a comparison of positions, and of scalars in every element. It is faster to compare
+/// again than to read the mask.
+pub(super) fn is_mask(computation: &Computation, id: InstructionId) -> bool {
+    let is_generated = |&operand: &InstructionId| match computation[operand].op() {
+        Op::Iota { .. } => true,
+        Op::Broadcast { dimensions } => dimensions.is_empty(),
+        _ => false,
+    };
+    matches!(computation[id].op(), Op::Compare { .. }) && computation[id].operands().iter().all(is_generated)
+}

@@ -160,7 +160,7 @@ impl DotPlan {
     }
 
     /// Number of rows that are computed together.
-    pub(crate) fn tile_rows(&self) -> i64 {
+    pub fn tile_rows(&self) -> i64 {
         match self.loops {
             DotLoops::Tiled(TiledDot { tile, .. }) | DotLoops::Rows { tile, .. } => i64::from(tile.rows),
             DotLoops::Complex { .. } => 1,
@@ -198,6 +198,12 @@ impl DotPlan {
             DotLoops::Complex { .. } => 1,
         };
         [batch, columns, steps(m, self.tile_rows())]
+    }
+
+    /// True if the kernel can leave out the summands beyond a number that is known at run time.
+    pub fn limits_summands(&self) -> bool {
+        let in_one_pass = self.tiled().is_some_and(|tiled| tiled.k_block >= self.shape.k);
+        in_one_pass && self.weights.is_none() && self.grouping.is_none() && self.block_float.is_none()
     }
 
     /// Upper bound of the rows that a task computes.

@@ -52,10 +52,16 @@ impl ReducePlan {
 
     /// Number of whole steps of a loop. The last step also includes the remainder.
     pub fn steps(&self, number: usize) -> i64 {
-        let extent = self.loops[number].extent;
+        self.loops[number].extent / self.step(number)
+    }
+
+    /// Number of indices per step of a loop.
+    pub fn step(&self, number: usize) -> i64 {
         match self.kind {
-            ReduceKind::Column if number + 1 == self.loops.len() => extent / self.column_block(extent),
-            _ => extent,
+            ReduceKind::Column if number + 1 == self.loops.len() => {
+                self.column_block(self.loops[number].extent)
+            }
+            _ => 1,
         }
     }
 }

@@ -258,8 +258,9 @@ impl Panel<'_> {
     fn copy_rows(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dot.dims.rhs_k_stride() * self.size;
         let vectors = valid - valid % self.lanes;
-        cx.for_range(0, self.plan.dot.shape.k, 1, |cx, row| {
-            let row = cx.scalar_value(&row)?;
+        let k = self.plan.dot.shape.k;
+        let (begin, end) = (cx.index(0), self.plan.needed_summands(cx)?.unwrap_or_else(|| cx.index(k)));
+        cx.for_dynamic(begin, end, k, &[], |cx, row, _| {
             let from = cx.offset(from, row, stride);
             let to = cx.offset(self.to, row, self.row);
             let copy = |b: &mut FunctionBuilder, column: i64, lanes: i64| {
@@ -280,8 +281,9 @@ impl Panel<'_> {
                 copy(cx, column, lanes);
                 column += lanes;
             }
-            Ok(())
+            Ok(Vec::new())
         })
+        .map(|_| ())
     }
 
     /// Copies columns that are contiguous. Squares are loaded by columns and transposed.

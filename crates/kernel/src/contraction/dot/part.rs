@@ -2,7 +2,7 @@
 //! operands.
 
 use super::walk::{for_panels, parts_end};
-use super::{Part, Product, Tiles, pack, row_dot, tiled};
+use super::{Needed, Part, Product, Tiles, pack, row_dot, tiled};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::index::Index;
@@ -21,11 +21,12 @@ pub(crate) struct Rows {
     pub(crate) stride: i64,
 }
 
-/// Packs all panels of a product's right operand, one after another.
+/// Packs the needed panels of a product's right operand, one after another.
 pub(crate) fn pack_panels(
     cx: &mut KernelContext<'_>,
     tiles: Tiles<'_>,
     batch: &Index,
+    needed: Needed,
     to: ValueId,
 ) -> Result<()> {
     let plan = tiles.dot;
@@ -33,15 +34,16 @@ pub(crate) fn pack_panels(
     let from = pack::batch_pointer(cx, from, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
     let product = Product::in_place(plan, batch.clone(), from, from);
     let bytes = plan.shape.k * plan.accumulator.byte_size() as i64;
-    let all = Part { columns: Span::All(plan.steps()[1]), rows: Span::All(plan.steps()[2]) };
-    for_panels(cx, tiles, all, &mut |cx, column, parts| {
+    let columns = needed.columns(cx, plan, Span::All(plan.steps()[1]))?;
+    let part = Part { columns, rows: Span::All(plan.steps()[2]) };
+    for_panels(cx, tiles, part, &mut |cx, column, parts| {
         let number = cx.scalar_value(column)?;
         let to = cx.offset(to, number, bytes);
         pack::panel_to(cx, tiles, &product, column, parts_end(parts), to)
     })
 }
 
-/// Computes some rows of a product. `panels` is the address of the right operand if [`pack_panels`]
+/// Computes some rows of a product, as far as `needed` says. `panels` is the address of the right operand if [`pack_panels`]
 /// packed it.
 pub(crate) fn emit(
     cx: &mut KernelContext<'_>,
@@ -50,6 +52,7 @@ pub(crate) fn emit(
     rows: Option<Rows>,
     panels: ValueId,
     steps: Span,
+    needed: Needed,
 ) -> Result<()> {
     let lhs = match rows {
         Some(rows) => rows.pointer,
@@ -68,7 +71,8 @@ pub(crate) fn emit(
     if let Some(tiles) = Tiles::of(plan).filter(|tiles| tiles.tiled.keeps_panels) {
         product.set_panels(tiles, panels);
     }
-    let part = Part { columns: Span::All(plan.steps()[1]), rows: steps };
+    let columns = needed.columns(cx, plan, Span::All(plan.steps()[1]))?;
+    let part = Part { columns, rows: steps };
     match &plan.loops {
         DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
         DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),

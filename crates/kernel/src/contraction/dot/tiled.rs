@@ -1,6 +1,9 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
+mod rounds;
 mod weights;
+
+use rounds::{Rounds, add_sets};
 
 use super::walk::{for_panels, for_rows, parts_end};
 use super::{DotElement, Part, Product, Tiles, finish, pack};
@@ -122,32 +125,23 @@ fn tile(
         _ => Ahead::default(),
     };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
-    // All blocks except the last are summed separately.
-    let blocks = if plan.tiled.sum_block < whole { (whole - 1) / plan.tiled.sum_block } else { 0 };
-    let begin = blocks * plan.tiled.sum_block;
-    let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
-    let totals =
-        cx.for_range_carrying(0, begin, plan.tiled.sum_block, &initial[..width], |cx, first, totals| {
-            let sums = rounds.emit(cx, &first, 0, plan.tiled.sum_block, &zeros)?;
-            let sums = add_sets(cx, sums, width);
-            Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
-        })?;
-    let start = if blocks > 0 { &zeros } else { &initial };
-    let mut sums = rounds.emit(cx, &Index::default(), begin, whole, start)?;
-    let end = cx.index(whole);
-    for step in 0..k % unroll {
-        let set = (step % sets) as usize;
-        inputs.accumulate(cx, end, step, &[], &mut sums[set * width..(set + 1) * width]);
-    }
-    if let Some(grouping) = plan.dot.grouping.filter(|_| has_tail) {
-        let last = cx.index(k);
-        let rows = inputs.last_groups(cx, grouping, last, pass.count);
-        inputs.accumulate(cx, last, 0, &rows, &mut sums[..width]);
-    }
-    let mut sums = add_sets(cx, sums, width);
-    if blocks > 0 {
-        sums = totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect();
-    }
+    let sums = match plan.needed_summands(cx)? {
+        Some(count) => rounds.limited(cx, count, &initial)?,
+        None => {
+            let mut sums = rounds.all(cx, whole, &initial)?;
+            let end = cx.index(whole);
+            for step in 0..k % unroll {
+                let set = (step % sets) as usize;
+                inputs.accumulate(cx, end, step, &[], &mut sums.sets[set * width..(set + 1) * width]);
+            }
+            if let Some(grouping) = plan.dot.grouping.filter(|_| has_tail) {
+                let last = cx.index(k);
+                let rows = inputs.last_groups(cx, grouping, last, pass.count);
+                inputs.accumulate(cx, last, 0, &rows, &mut sums.sets[..width]);
+            }
+            sums.total(cx, width)
+        }
+    };
     let per_row = place.parts.len();
     let sums = grouping::rows_of(cx, plan.dot.grouping, sums, place.rows, per_row);
     if pass.is_last {
@@ -163,42 +157,6 @@ fn tile(
         keep(cx, &number_of(plan, product, &row, place.column), part, sum)?;
     }
     Ok(())
-}
-
-/// The loop over summands.
-struct Rounds<'p> {
-    plan: Tiles<'p>,
-    inputs: &'p Inputs<'p>,
-    ahead: &'p Ahead,
-    /// Number of sums in a set.
-    width: usize,
-}
-
-impl Rounds<'_> {
-    /// Adds whole rounds of summands, starting at `first`, to all sets of sums.
-    fn emit(
-        &self,
-        cx: &mut KernelContext<'_>,
-        first: &Index,
-        begin: i64,
-        end: i64,
-        sums: &[ValueId],
-    ) -> Result<Vec<ValueId>> {
-        let (plan, width) = (self.plan, self.width);
-        let unroll = plan.tiled.unroll.max(1);
-        cx.for_range_carrying(begin, end, unroll, sums, |cx, index, sums| {
-            let index = cx.scalar_value(&first.plus(&index))?;
-            let mut sums = sums.to_vec();
-            self.ahead.prefetch(cx, index);
-            let rows =
-                if plan.tiled.lhs_by_lane { self.inputs.row_vectors(cx, index, unroll) } else { Vec::new() };
-            for step in 0..unroll {
-                let set = (step % i64::from(plan.tiled.tile.k_split)) as usize;
-                self.inputs.accumulate(cx, index, step, &rows, &mut sums[set * width..(set + 1) * width]);
-            }
-            Ok(sums)
-        })
-    }
 }
 
 /// Bytes from the line that a single row reads to the one that it requests.
@@ -500,18 +458,6 @@ impl Inputs<'_> {
         }
         vec![part.load_masked(b, self.scalar, pointer, alignment)]
     }
-}
-
-/// Adds up independent sets of accumulators, pairwise.
-fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Vec<ValueId> {
-    while sums.len() > width {
-        let half = sums.len() / 2;
-        let upper = sums.split_off(half);
-        for (sum, other) in sums.iter_mut().zip(upper) {
-            *sum = b.add(*sum, other);
-        }
-    }
-    sums
 }
 
 /// Passes a vector's valid columns to the epilogue, in pieces whose lanes are powers of two.

@@ -3,7 +3,7 @@
 use super::{Part, Tiles};
 use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
-use crate::index::Index;
+use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Predicate, ValueId};
 use plan::{Grouping, Packing};
 use support::Result;
@@ -47,6 +47,30 @@ pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: Tiles<'_>
     let row = b.mul_constant(tile, i64::from(plan.tiled.tile.rows) - plan.tiled.row_step);
     let larger = b.mul_constant(larger, plan.tiled.row_step);
     b.add(row, larger)
+}
+
+/// Returns the number of tiles that cover some rows.
+pub(super) fn tiles_of_rows(cx: &mut KernelContext<'_>, plan: Tiles<'_>, rows: ValueId) -> Result<ValueId> {
+    let (most, step) = (i64::from(plan.tiled.tile.rows), plan.tiled.row_step);
+    let larger = larger_tiles(plan);
+    let cover = |cx: &mut KernelContext<'_>, rows: Index, each: i64| {
+        let (tiles, _) = cx.div_rem(&rows.plus_constant(each - 1), each)?;
+        cx.scalar_value(&tiles)
+    };
+    let of_larger = cover(cx, Index::scalar(rows), most)?;
+    if larger * most >= plan.dot.shape.m {
+        return Ok(of_larger);
+    }
+    // Rows beyond those of the larger tiles.
+    let first = cx.index(larger * most);
+    let is_beyond = cx.compare(Predicate::Less, first, rows);
+    let beyond = cx.sub(rows, first);
+    let zero = cx.index(0);
+    let beyond = cx.select(is_beyond, beyond, zero);
+    cx.learn(beyond, Facts::range(0, plan.dot.shape.m - larger * most));
+    let of_smaller = cover(cx, Index::scalar(beyond), most - step)?;
+    let of_smaller = cx.add_constant(of_smaller, larger);
+    Ok(cx.select(is_beyond, of_smaller, of_larger))
 }
 
 /// Emits a panel, given its first column and its vectors of columns.

@@ -6,6 +6,7 @@ use super::operation::Operation;
 use super::{Body, nest};
 use crate::context::KernelContext;
 use crate::index::Index;
+use hlo::analysis::Extent;
 use nest::{FunctionBuilder, ValueId};
 use plan::Loop;
 use support::Result;
@@ -21,6 +22,8 @@ pub(crate) struct Carried<'o, 'a> {
     pub lanes: u32,
     /// Number of steps in the body of the innermost loop.
     pub inside: i64,
+    /// Number of iterations of the outermost loop beyond which no element changes the result.
+    pub limit: Option<Extent>,
 }
 
 impl Carried<'_, '_> {
@@ -58,8 +61,13 @@ pub(crate) fn nest_in_blocks(
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
     let steps = loops.iter().map(|l| l.extent).fold(carried.inside, i64::saturating_mul);
-    if loops.is_empty() || !carried.is_long(steps) {
+    if loops.is_empty() {
         return nest(cx, loops, indices, start, body);
+    }
+    if !carried.is_long(steps) {
+        return outermost(cx, loops, indices, carried, start, &mut |cx, indices, sums| {
+            nest(cx, &loops[1..], indices, sums, body)
+        });
     }
     // Find the loops that a block contains entirely, and how much of the next loop it covers.
     let length = steps.isqrt();
@@ -70,22 +78,46 @@ pub(crate) fn nest_in_blocks(
     }
     let cut = loops[number];
     let part = part(cut.extent, length / inside);
-    nest(cx, &loops[..number], indices, start, &mut |cx, indices, totals| {
-        blocks(cx, cut.extent, 1, part, carried, totals, &mut |cx, index, sums| {
+    let mut of_cut = |cx: &mut KernelContext<'_>, indices: &mut Vec<Index>, totals: &[ValueId], limit| {
+        blocks(cx, (cut.extent, limit), 1, part, carried, totals, &mut |cx, index, sums| {
             indices[cut.dimension] = index;
             nest(cx, &loops[number + 1..], indices, sums, body)
         })
+    };
+    if number == 0 {
+        return of_cut(cx, indices, start, carried.limit);
+    }
+    outermost(cx, loops, indices, carried, start, &mut |cx, indices, totals| {
+        nest(cx, &loops[1..number], indices, totals, &mut |cx, indices, totals| {
+            of_cut(cx, indices, totals, None)
+        })
+    })
+}
+
+/// Emits the outermost loop, up to its limit.
+fn outermost(
+    cx: &mut KernelContext<'_>,
+    loops: &[Loop],
+    indices: &mut Vec<Index>,
+    carried: &Carried<'_, '_>,
+    start: &[ValueId],
+    body: &mut Body<'_>,
+) -> Result<Vec<ValueId>> {
+    let Loop { dimension, extent } = loops[0];
+    cx.for_needed((extent, carried.limit), 1, start, |cx, index, sums| {
+        indices[dimension] = index;
+        body(cx, indices, sums)
     })
 }
 
 /// Body of a range. It maps an index and the carried values to the next ones.
 pub(crate) type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
-/// Emits a loop over the multiples of `step` below `end`. It cuts a long sum into blocks with
-/// separate accumulators.
+/// Emits a loop over the multiples of `step` below `end`, as far as they are needed. It cuts a long
+/// sum into blocks with separate accumulators.
 pub(crate) fn range_in_blocks(
     cx: &mut KernelContext<'_>,
-    end: i64,
+    (end, limit): (i64, Option<Extent>),
     step: i64,
     carried: &Carried<'_, '_>,
     start: &[ValueId],
@@ -93,9 +125,9 @@ pub(crate) fn range_in_blocks(
 ) -> Result<Vec<ValueId>> {
     let steps = end / step;
     if !carried.is_long(steps) {
-        return cx.for_range_carrying(0, end, step, start, body);
+        return cx.for_needed((end, limit), step, start, body);
     }
-    blocks(cx, end, step, part(steps, steps.isqrt()), carried, start, body)
+    blocks(cx, (end, limit), step, part(steps, steps.isqrt()), carried, start, body)
 }
 
 /// Returns the number of steps in a block: about `length`, preferably a divisor of all steps, which
@@ -107,10 +139,10 @@ fn part(steps: i64, length: i64) -> i64 {
     shorter.chain(longer).find(|part| steps % part == 0).unwrap_or(length)
 }
 
-/// Emits blocks of `part` steps.
+/// Emits blocks of `part` steps, as far as they are needed.
 fn blocks(
     cx: &mut KernelContext<'_>,
-    end: i64,
+    (end, limit): (i64, Option<Extent>),
     step: i64,
     part: i64,
     carried: &Carried<'_, '_>,
@@ -125,7 +157,7 @@ fn blocks(
         })?;
         carried.combine(cx, totals, sums)
     };
-    let totals = cx.for_range_carrying(0, whole, part * step, start, |cx, first, totals| {
+    let totals = cx.for_needed((whole, limit), part * step, start, |cx, first, totals| {
         block(cx, &first, part * step, totals)
     })?;
     if whole == end {

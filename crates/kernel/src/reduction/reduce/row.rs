@@ -39,7 +39,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
         let start = vec![neutral; accumulators as usize];
         let operations = vec![operation; accumulators as usize];
         let inside = (vectors / i64::from(accumulators)).max(1);
-        let carried = Carried { operations: &operations, lanes, inside };
+        let carried = Carried { operations: &operations, lanes, inside, limit: reduction.limit };
         let sums = nest_in_blocks(cx, outer, indices, &carried, &start, &mut |cx, indices, sums| {
             row.run(cx, indices, &carried, sums)
         })?;
@@ -73,7 +73,9 @@ impl Row<'_> {
         let block = lanes * i64::from(self.accumulators);
         let extent = self.innermost.extent;
         let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
-        let mut sums = range_in_blocks(cx, blocks, block, carried, sums, &mut |cx, index, sums| {
+        // The limit is that of the outermost loop.
+        let limit = self.reduction.limit.filter(|_| self.reduction.reduced.len() == 1);
+        let mut sums = range_in_blocks(cx, (blocks, limit), block, carried, sums, &mut |cx, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
             for (k, &sum) in sums.iter().enumerate() {
                 let value = self.vector(cx, indices, &index.plus_constant(k as i64 * lanes))?;

@@ -22,7 +22,8 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
         && matches!(cx.results()[0].shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
         && hlo::is_associative(&cx.module()[reduction.to_apply]);
     let sum = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);
-    let carried = Carried { operations: if is_sum { &[sum] } else { &[] }, lanes: 1, inside: 1 };
+    let operations: &[Operation<'_>] = if is_sum { &[sum] } else { &[] };
+    let carried = Carried { operations, lanes: 1, inside: 1, limit: reduction.limit };
     let mut indices = reduction.origin();
     nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
         let reduced = &reduction.reduced;

@@ -1,6 +1,7 @@
 //! Decides which instructions are computed together.
 
 use super::InstructionFusion;
+use crate::fusion::body::is_mask;
 use crate::fusion::tiles::Tiles;
 use crate::query::{is_static, is_static_array};
 use hlo::{CACHE_LINE, Computation, InstructionId, NarrowWeights, Op, Window};
@@ -486,6 +487,7 @@ fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
         Op::Constant { .. } => is_scalar(),
         Op::Broadcast { .. } | Op::Iota { .. } | Op::Slice { .. } => is_inner(computation, id),
         Op::Reshape {} | Op::Bitcast {} => is_inner(computation, id),
+        Op::Compare { .. } => is_inner(computation, id) && is_mask(computation, id),
         _ => false,
     }
 }

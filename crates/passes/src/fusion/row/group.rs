@@ -2,6 +2,7 @@
 
 use super::RowFusion;
 use super::rows::Rows;
+use crate::fusion::body::is_mask;
 use crate::fusion::tiles::Tiles;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use std::collections::BTreeSet;
@@ -212,6 +213,7 @@ impl<'m> Groups<'m> {
                 !shape.element_type.is_complex()
                     && operands.map(|&o| self.computation[o].shape()).all(|s| s.as_array().is_some())
             }
+            Op::Compare { .. } => is_mask(self.computation, id),
             _ => false,
         }
     }

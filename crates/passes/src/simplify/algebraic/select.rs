@@ -8,6 +8,7 @@ use shape::Scalar;
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "select-of-constant", root: Is(Opcode::Select), apply: select_of_constant },
     Rule { name: "select-of-equals", root: Is(Opcode::Select), apply: select_of_equals },
+    Rule { name: "select-of-select", root: Is(Opcode::Select), apply: select_of_select },
     Rule { name: "select-of-not", root: Is(Opcode::Select), apply: select_of_not },
     Rule { name: "select-of-true-and-false", root: Is(Opcode::Select), apply: select_of_true_and_false },
 ];
@@ -23,6 +24,22 @@ fn select_of_constant(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
 fn select_of_equals(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[_, on_true, on_false] = graph[id].operands() else { return None };
     (on_true == on_false).then_some(on_true)
+}
+
+/// `select(p, select(p, x, y), z) => select(p, x, z)`, `select(p, x, select(p, y, z)) => select(p,
+/// x, z)`. Exact for every input.
+fn select_of_select(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let &[predicate, on_true, on_false] = graph[id].operands() else { return None };
+    let inner = |branch: InstructionId, place: usize| match graph[branch].op() {
+        Op::Select {} if graph[branch].operands()[0] == predicate => Some(graph[branch].operands()[place]),
+        _ => None,
+    };
+    let (inner_true, inner_false) = (inner(on_true, 1), inner(on_false, 2));
+    if inner_true.or(inner_false).is_none() {
+        return None;
+    }
+    let operands = [predicate, inner_true.unwrap_or(on_true), inner_false.unwrap_or(on_false)];
+    Some(graph.replacement(id, Op::Select {}, &operands))
 }
 
 /// `select(not(p), x, y) => select(p, y, x)`. Exact for every input.

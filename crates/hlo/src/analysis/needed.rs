@@ -1,0 +1,232 @@
+//! The elements that are read of arrays with named dimensions.
+//!
+//! An array with a named dimension has the size of the largest run. Most of its elements are not
+//! read in a smaller one: nobody looks beyond the true size of a result, and masks hide the rest of
+//! an array from sums. The analysis follows these facts from the results and masks back to the
+//! operands. Kernels then compute only what is read.
+
+mod extent;
+mod masks;
+mod rules;
+
+pub use extent::{Extent, linear_extent};
+
+use crate::{Computation, ComputationId, InstructionId, Module, Op};
+use extent::{Need, joined};
+use masks::Masks;
+use rules::operand_needs;
+use shape::Shape;
+use std::collections::BTreeMap;
+
+/// The elements of the arrays of a module that are read.
+#[derive(Clone, Debug, Default)]
+pub struct NeededSizes {
+    arrays: BTreeMap<(ComputationId, InstructionId), Vec<Option<Extent>>>,
+    summands: BTreeMap<(ComputationId, InstructionId), Extent>,
+    reduced: BTreeMap<(ComputationId, InstructionId), Vec<Option<Extent>>>,
+}
+
+impl NeededSizes {
+    /// Analyzes the entry of a module with size parameters, and the fusions that it calls. Anything
+    /// inside loops and branches is read completely.
+    ///
+    /// `limits_summands` says whether a dot can leave out the summands beyond a size that is known
+    /// at run time. It reads no element of its operands there.
+    pub fn of(module: &Module, limits_summands: &dyn Fn(ComputationId, InstructionId) -> bool) -> Self {
+        if module.size_parameters().is_empty() {
+            return Self::default();
+        }
+        let masks = Masks::of(module);
+        let mut analysis =
+            Analysis { module, masks, limits_summands, needs: BTreeMap::new(), found: Self::default() };
+        analysis.entry();
+        analysis.found
+    }
+
+    /// Returns how many elements are read along each dimension of an array, or `None` if all of
+    /// them may be. The sizes may be less than 0 or exceed the dimension's.
+    pub fn array(&self, computation: ComputationId, id: InstructionId) -> Option<&[Option<Extent>]> {
+        self.arrays.get(&(computation, id)).map(Vec::as_slice)
+    }
+
+    /// Returns, for each dimension of the array that a `reduce` reads, the number of first elements
+    /// beyond which elements do not change the result. `None` if none does.
+    pub fn reduced(&self, computation: ComputationId, id: InstructionId) -> Option<&[Option<Extent>]> {
+        self.reduced.get(&(computation, id)).map(Vec::as_slice)
+    }
+
+    /// Returns the number of summands of a dot that are not known to be 0, if it can leave out the
+    /// others.
+    pub fn summands(&self, computation: ComputationId, id: InstructionId) -> Option<Extent> {
+        self.summands.get(&(computation, id)).copied()
+    }
+}
+
+/// Returns how many elements of an instruction along each dimension are used for the elements of
+/// another that are in these extents, even if a mask hides them there.
+pub fn needed_for(
+    computation: &Computation,
+    result: InstructionId,
+    extents: &[Option<Extent>],
+    id: InstructionId,
+) -> Option<Vec<Option<Extent>>> {
+    let mut needs = BTreeMap::from([(result, vec![Some(extents.to_vec())])]);
+    for at in computation.post_order().into_iter().rev() {
+        if at == id {
+            break;
+        }
+        let Some(need) = needs.get(&at).cloned() else { continue };
+        for (&operand, more) in computation[at].operands().iter().zip(operand_needs(computation, at, &need)) {
+            add(&mut needs, operand, computation[operand].shape().leaves().len(), &more);
+        }
+    }
+    needs.remove(&id)?.into_iter().next().flatten()
+}
+
+/// Adds the reads of one more user to those of an instruction with this many leaves.
+fn add<K: Ord>(needs: &mut BTreeMap<K, Vec<Need>>, key: K, leaves: usize, more: &[Need]) {
+    let all = needs.entry(key).or_insert_with(|| vec![None; leaves]);
+    for (one, more) in all.iter_mut().zip(more) {
+        *one = joined(one.take(), more.clone());
+    }
+}
+
+struct Analysis<'a> {
+    module: &'a Module,
+    masks: Masks<'a>,
+    limits_summands: &'a dyn Fn(ComputationId, InstructionId) -> bool,
+    /// For each leaf of an instruction, the elements that users read.
+    needs: BTreeMap<(ComputationId, InstructionId), Vec<Need>>,
+    found: NeededSizes,
+}
+
+impl Analysis<'_> {
+    /// Begins with the results: elements beyond true sizes are not read.
+    fn entry(&mut self) {
+        let entry = self.module.entry();
+        let computation = &self.module[entry];
+        let root = computation.root();
+        let bounded = self.module.bounded_dimensions();
+        let whole = |id: InstructionId| all(computation[id].shape());
+        if !matches!(computation[root].op(), Op::Tuple {}) {
+            self.needs.insert((entry, root), whole(root));
+            return self.visit(entry);
+        }
+        let elements = computation[root].operands();
+        let results = elements.len() - bounded.len().min(elements.len());
+        for (number, &element) in elements.iter().enumerate() {
+            let mut need = whole(element);
+            if let (true, [Some(extents)]) = (number < results, &mut need[..]) {
+                for (place, dimension) in bounded.iter().enumerate() {
+                    if dimension.result == number {
+                        extents[dimension.dimension] = self.masks.scalar(entry, elements[results + place]);
+                    }
+                }
+            }
+            self.add(entry, element, &need);
+        }
+        self.visit(entry);
+    }
+
+    fn add(&mut self, at: ComputationId, id: InstructionId, more: &[Need]) {
+        add(&mut self.needs, (at, id), self.module[at][id].shape().leaves().len(), more);
+    }
+
+    /// Visits the instructions of a computation, users before operands.
+    fn visit(&mut self, at: ComputationId) {
+        let computation = &self.module[at];
+        let is_entry_tuple = |id| at == self.module.entry() && id == computation.root();
+        for id in computation.post_order().into_iter().rev() {
+            if is_entry_tuple(id) && matches!(computation[id].op(), Op::Tuple {}) {
+                continue;
+            }
+            let Some(need) = self.needs.get(&(at, id)).cloned() else {
+                // Only its effects matter.
+                for &operand in computation[id].operands() {
+                    self.add(at, operand, &all(computation[operand].shape()));
+                }
+                continue;
+            };
+            if let [Some(extents)] = &need[..]
+                && extents.iter().any(Option::is_some)
+            {
+                self.found.arrays.insert((at, id), extents.clone());
+            }
+            self.operands(at, id, &need);
+        }
+    }
+
+    /// Adds what an instruction reads.
+    fn operands(&mut self, at: ComputationId, id: InstructionId, need: &[Need]) {
+        let computation = &self.module[at];
+        let operands = computation[id].operands();
+        match computation[id].op() {
+            Op::Fusion { calls, .. } if self.masks.is_called_once(*calls) => {
+                let callee = &self.module[*calls];
+                self.needs.insert((*calls, callee.root()), need.to_vec());
+                self.visit(*calls);
+                for (&operand, &parameter) in operands.iter().zip(callee.parameters()) {
+                    // A parameter that is not used is not read.
+                    if let Some(more) = self.needs.get(&(*calls, parameter)).cloned() {
+                        self.add(at, operand, &more);
+                    }
+                }
+            }
+            Op::Select {} => {
+                for (k, more) in operand_needs(computation, id, need).into_iter().enumerate() {
+                    let more = match (k, &more[..]) {
+                        (1 | 2, [Some(extents)]) => {
+                            let shown = self.masks.of_predicate(at, operands[0], k == 1);
+                            let extents =
+                                extents.iter().zip(shown.into_iter().chain(std::iter::repeat(None)));
+                            vec![Some(extents.map(|(&read, shown)| extent::least(read, shown)).collect())]
+                        }
+                        _ => more,
+                    };
+                    self.add(at, operands[k], &more);
+                }
+            }
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                let mut needs = operand_needs(computation, id, need);
+                if let (&[left], &[right]) =
+                    (&numbers.lhs_contracting_dims[..], &numbers.rhs_contracting_dims[..])
+                    && (self.limits_summands)(at, id)
+                {
+                    let zeros = (self.masks.zeros(at, operands[0]), self.masks.zeros(at, operands[1]));
+                    let count = zeros.0.get(left).copied().flatten();
+                    if let Some(count) = count.filter(|_| zeros.1.get(right).copied().flatten() == count) {
+                        self.found.summands.insert((at, id), count);
+                        for (need, dimension) in needs.iter_mut().zip([left, right]) {
+                            if let [Some(extents)] = &mut need[..] {
+                                extents[dimension] = Some(count);
+                            }
+                        }
+                    }
+                }
+                for (&operand, more) in operands.iter().zip(needs) {
+                    self.add(at, operand, &more);
+                }
+            }
+            op => {
+                if let Op::Reduce { dimensions, to_apply } = op
+                    && let &[array, initial] = operands
+                {
+                    let mut extents = self.masks.unlike((at, array), (at, initial), *to_apply);
+                    let others = (0..extents.len()).filter(|d| !dimensions.contains(d));
+                    others.for_each(|d| extents[d] = None);
+                    if extents.iter().any(Option::is_some) {
+                        self.found.reduced.insert((at, id), extents);
+                    }
+                }
+                for (&operand, more) in operands.iter().zip(operand_needs(computation, id, need)) {
+                    self.add(at, operand, &more);
+                }
+            }
+        }
+    }
+}
+
+/// All elements of all leaves.
+fn all(shape: &Shape) -> Vec<Need> {
+    shape.leaves().iter().map(|(_, leaf)| Some(vec![None; leaf.rank()])).collect()
+}

@@ -1,0 +1,314 @@
+//! Sizes in scalars, masks, and arrays that are 0 beyond a size.
+
+use super::extent::{Extent, least, reshaped};
+use crate::{ComparisonDirection, ComputationId, InstructionId, Module, Op};
+use shape::Literal;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of instructions to follow.
+const MAX_DEPTH: usize = 24;
+
+/// What masks hide, and what the entry's sizes are, also inside fusions.
+pub(super) struct Masks<'a> {
+    module: &'a Module,
+    /// The fusion that calls each fused computation.
+    callers: BTreeMap<ComputationId, (ComputationId, InstructionId)>,
+}
+
+type Place = (ComputationId, InstructionId);
+
+impl<'a> Masks<'a> {
+    pub(super) fn of(module: &'a Module) -> Self {
+        let (mut callers, mut shared) = (BTreeMap::new(), BTreeSet::new());
+        let mut pending = vec![module.entry()];
+        while let Some(at) = pending.pop() {
+            for (id, instruction) in module[at].instructions() {
+                if let Op::Fusion { calls, .. } = *instruction.op() {
+                    if callers.insert(calls, (at, id)).is_some() {
+                        shared.insert(calls);
+                    } else {
+                        pending.push(calls);
+                    }
+                }
+            }
+        }
+        callers.retain(|callee, _| !shared.contains(callee));
+        Self { module, callers }
+    }
+
+    /// True for the computation of a fusion that no other fusion shares.
+    pub(super) fn is_called_once(&self, computation: ComputationId) -> bool {
+        self.callers.contains_key(&computation)
+    }
+
+    /// Follows parameters of fusions to their operands, and fusions to what they compute.
+    fn origin(&self, (mut at, mut id): Place) -> Place {
+        for _ in 0..MAX_DEPTH {
+            match *self.module[at][id].op() {
+                Op::Parameter { number } => {
+                    let Some(&(caller, fusion)) = self.callers.get(&at) else { break };
+                    (at, id) = (caller, self.module[caller][fusion].operands()[number]);
+                }
+                Op::Fusion { calls, .. } if self.is_called_once(calls) => {
+                    (at, id) = (calls, self.module[calls].root());
+                }
+                Op::Copy {} => id = self.module[at][id].operands()[0],
+                _ => break,
+            }
+        }
+        (at, id)
+    }
+
+    fn operand(&self, (at, id): Place, k: usize) -> Place {
+        (at, self.module[at][id].operands()[k])
+    }
+
+    fn sizes(&self, (at, id): Place) -> Vec<i64> {
+        self.module[at][id].shape().as_array().map(|array| array.sizes()).unwrap_or_default()
+    }
+
+    /// Returns an integer that derives from a size of the entry.
+    pub(super) fn scalar(&self, at: ComputationId, id: InstructionId) -> Option<Extent> {
+        self.number((at, id), MAX_DEPTH)
+    }
+
+    fn number(&self, place: Place, depth: usize) -> Option<Extent> {
+        let place = self.origin(place);
+        let (depth, op) = (depth.checked_sub(1)?, self.module[place.0][place.1].op());
+        let operand = |k| self.operand(place, k);
+        match op {
+            Op::Parameter { number } if place.0 == self.module.entry() => {
+                let is_size = self.module.size_parameters().iter().any(|size| size.parameter == *number);
+                is_size.then(|| Extent::of_parameter(*number))
+            }
+            Op::Convert {} => {
+                // A size fits into any integer of at least 32 bits.
+                let array = self.module[place.0][place.1].shape().as_array()?;
+                let is_wide = array.element_type.is_integer() && array.element_type.bit_width() >= 32;
+                self.number(operand(0), depth).filter(|_| is_wide)
+            }
+            Op::Reshape {} | Op::Bitcast {} => self.number(operand(0), depth),
+            Op::Broadcast { dimensions } if dimensions.is_empty() => self.number(operand(0), depth),
+            Op::Add {} => match (self.number(operand(0), depth), self.number(operand(1), depth)) {
+                (Some(size), None) => size.plus(self.known(operand(1))?),
+                (None, Some(size)) => size.plus(self.known(operand(0))?),
+                _ => None,
+            },
+            Op::Subtract {} => self.number(operand(0), depth)?.plus(self.known(operand(1))?.checked_neg()?),
+            Op::Multiply {} => match (self.number(operand(0), depth), self.number(operand(1), depth)) {
+                (Some(size), None) => size.times(self.known(operand(1))?),
+                (None, Some(size)) => size.times(self.known(operand(0))?),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the value of an integer constant, or of one that is the same in a whole array.
+    fn known(&self, place: Place) -> Option<i64> {
+        let place = self.origin(place);
+        match self.module[place.0][place.1].op() {
+            Op::Constant { literal } if literal.is_splat() && literal.array_shape().element_count() > 0 => {
+                literal.scalar_at(0).as_i64()
+            }
+            Op::Broadcast { .. } | Op::Reshape {} => self.known(self.operand(place, 0)),
+            _ => None,
+        }
+    }
+
+    /// Returns the dimension whose index is the value of each element.
+    fn index(&self, place: Place, depth: usize) -> Option<usize> {
+        let place = self.origin(place);
+        let (depth, op) = (depth.checked_sub(1)?, self.module[place.0][place.1].op());
+        let operand = self.module[place.0][place.1].operands().first().map(|&id| (place.0, id));
+        match op {
+            Op::Iota { iota_dimension } => Some(*iota_dimension),
+            Op::Broadcast { dimensions } => {
+                let dimension = self.index(operand?, depth)?;
+                dimensions.get(dimension).copied()
+            }
+            Op::Reshape {} | Op::Bitcast {} => {
+                let dimension = self.index(operand?, depth)?;
+                let mut marks = vec![None; self.sizes(operand?).len()];
+                *marks.get_mut(dimension)? = Some(Extent::of_parameter(0));
+                let marks = reshaped(&self.sizes(operand?), &marks, &self.sizes(place));
+                marks.iter().position(|&mark| mark == Some(Extent::of_parameter(0)))
+            }
+            Op::Convert {} => {
+                let array = self.module[place.0][place.1].shape().as_array()?;
+                let is_wide = array.element_type.is_integer() && array.element_type.bit_width() >= 32;
+                self.index(operand?, depth).filter(|_| is_wide)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns, for each dimension, the number of first indices outside of which no element of a
+    /// predicate has the given value.
+    pub(super) fn of_predicate(
+        &self,
+        at: ComputationId,
+        id: InstructionId,
+        value: bool,
+    ) -> Vec<Option<Extent>> {
+        self.shown((at, id), value, MAX_DEPTH)
+    }
+
+    fn shown(&self, place: Place, value: bool, depth: usize) -> Vec<Option<Extent>> {
+        let place = self.origin(place);
+        let sizes = self.sizes(place);
+        let nothing = vec![None; sizes.len()];
+        let Some(depth) = depth.checked_sub(1) else { return nothing };
+        let operand = |k| self.operand(place, k);
+        match self.module[place.0][place.1].op() {
+            Op::Compare { direction, .. } => {
+                self.compared(place, *direction, value).map_or(nothing.clone(), |(dimension, extent)| {
+                    let mut shown = nothing;
+                    if let Some(one) = shown.get_mut(dimension) {
+                        *one = Some(extent);
+                    }
+                    shown
+                })
+            }
+            Op::And {} if value => self.either(operand(0), operand(1), value, depth),
+            Op::Or {} if !value => self.either(operand(0), operand(1), value, depth),
+            Op::Not {} => self.shown(operand(0), !value, depth),
+            Op::Broadcast { dimensions } => {
+                let mut shown = nothing;
+                for (&to, one) in dimensions.iter().zip(self.shown(operand(0), value, depth)) {
+                    shown[to] = one;
+                }
+                shown
+            }
+            Op::Transpose { dimensions } => {
+                let of_operand = self.shown(operand(0), value, depth);
+                dimensions.iter().map(|&from| of_operand[from]).collect()
+            }
+            Op::Reshape {} | Op::Bitcast {} => {
+                reshaped(&self.sizes(operand(0)), &self.shown(operand(0), value, depth), &sizes)
+            }
+            _ => nothing,
+        }
+    }
+
+    fn either(&self, a: Place, b: Place, value: bool, depth: usize) -> Vec<Option<Extent>> {
+        let (a, b) = (self.shown(a, value, depth), self.shown(b, value, depth));
+        a.into_iter().zip(b).map(|(a, b)| least(a, b)).collect()
+    }
+
+    /// Returns the dimension of an index that is compared with a size, and the number of indices
+    /// for which the comparison has this value.
+    fn compared(&self, place: Place, direction: ComparisonDirection, value: bool) -> Option<(usize, Extent)> {
+        use ComparisonDirection::{Ge, Gt, Le, Lt};
+        let (left, right) = (self.operand(place, 0), self.operand(place, 1));
+        let (index, size, direction) = match self.index(left, MAX_DEPTH) {
+            Some(index) => (index, right, direction),
+            None => {
+                let mirrored = match direction {
+                    Lt => Gt,
+                    Le => Ge,
+                    Gt => Lt,
+                    Ge => Le,
+                    other => other,
+                };
+                (self.index(right, MAX_DEPTH)?, left, mirrored)
+            }
+        };
+        let size = self.number(size, MAX_DEPTH)?;
+        let extent = match (direction, value) {
+            (Lt, true) | (Ge, false) => size,
+            (Le, true) | (Gt, false) => size.plus(1)?,
+            _ => return None,
+        };
+        Some((index, extent))
+    }
+
+    /// Returns, for each dimension, the number of first indices outside of which all elements of an
+    /// array are 0.
+    pub(super) fn zeros(&self, at: ComputationId, id: InstructionId) -> Vec<Option<Extent>> {
+        self.different((at, id), &|place| self.is_zero(place), MAX_DEPTH)
+    }
+
+    /// Returns, for each dimension, the number of first indices outside of which no element of an
+    /// array changes its reduction, which begins with `initial`.
+    pub(super) fn unlike(
+        &self,
+        array: Place,
+        initial: Place,
+        to_apply: ComputationId,
+    ) -> Vec<Option<Extent>> {
+        let computation = &self.module[to_apply];
+        let of_parameters = |id: &InstructionId| matches!(computation[*id].op(), Op::Parameter { .. });
+        let root = &computation[computation.root()];
+        let nothing = vec![None; self.sizes(array).len()];
+        let Some(initial) = self.constant(initial).filter(|_| root.operands().iter().all(of_parameters))
+        else {
+            return nothing;
+        };
+        let is_neutral = match root.op() {
+            // Another maximum of the initial value changes nothing.
+            Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} => true,
+            Op::Add {} => initial.bytes().iter().all(|&byte| byte == 0),
+            Op::Multiply {} => {
+                let one = initial.scalar_at(0);
+                one.as_i64() == Some(1) || one.as_f64() == Some(1.0)
+            }
+            _ => false,
+        };
+        if !is_neutral {
+            return nothing;
+        }
+        let is_initial = |place| {
+            self.constant(place).is_some_and(|other| {
+                let size = initial.bytes().len();
+                size > 0 && other.bytes().chunks(size).all(|one| one == &initial.bytes()[..])
+            })
+        };
+        self.different(array, &is_initial, MAX_DEPTH)
+    }
+
+    /// Returns, for each dimension, the number of first indices outside of which all elements of an
+    /// array have a constant value.
+    fn different(&self, place: Place, is_value: &dyn Fn(Place) -> bool, depth: usize) -> Vec<Option<Extent>> {
+        let place = self.origin(place);
+        let sizes = self.sizes(place);
+        let nothing = vec![None; sizes.len()];
+        let Some(depth) = depth.checked_sub(1) else { return nothing };
+        let operand = |k| self.operand(place, k);
+        match self.module[place.0][place.1].op() {
+            Op::Select {} => {
+                let values = [(true, operand(1), operand(2)), (false, operand(2), operand(1))];
+                let shown = values.into_iter().find(|&(_, _, other)| is_value(other));
+                let Some((value, kept, _)) = shown else { return nothing };
+                let shown = self.shown(operand(0), value, depth);
+                if shown.len() != sizes.len() {
+                    return nothing;
+                }
+                let of_kept = self.different(kept, is_value, depth);
+                shown.into_iter().zip(of_kept).map(|(a, b)| least(a, b)).collect()
+            }
+            Op::Transpose { dimensions } => {
+                let of_operand = self.different(operand(0), is_value, depth);
+                dimensions.iter().map(|&from| of_operand[from]).collect()
+            }
+            Op::Reshape {} | Op::Bitcast {} => {
+                reshaped(&self.sizes(operand(0)), &self.different(operand(0), is_value, depth), &sizes)
+            }
+            _ => nothing,
+        }
+    }
+
+    fn is_zero(&self, place: Place) -> bool {
+        self.constant(place).is_some_and(|literal| literal.bytes().iter().all(|&byte| byte == 0))
+    }
+
+    /// Returns a constant whose elements, repeated, are those of an array.
+    fn constant(&self, place: Place) -> Option<&'a Literal> {
+        let place = self.origin(place);
+        match self.module[place.0][place.1].op() {
+            Op::Constant { literal } => Some(literal),
+            Op::Broadcast { .. } | Op::Reshape {} => self.constant(self.operand(place, 0)),
+            _ => None,
+        }
+    }
+}

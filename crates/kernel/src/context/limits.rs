@@ -1,0 +1,177 @@
+//! Loops that end where nobody reads the rest: at sizes that are known only at run time.
+
+use crate::context::tasks::Span;
+use crate::context::{IndexKey, KernelContext};
+use crate::index::{Facts, Index};
+use hlo::analysis::{Extent, NeededSizes, linear_extent, needed_for};
+use hlo::{ComputationId, InstructionId};
+use nest::{ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
+use plan::{Fusion, Loop};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// The sizes that a kernel's loops depend on.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes<'a> {
+    needed: &'a NeededSizes,
+    /// The computation that holds the kernel's body.
+    body: ComputationId,
+    /// Addresses of the sizes, by parameter of the entry.
+    pointers: BTreeMap<usize, ValueId>,
+}
+
+impl<'a> Sizes<'a> {
+    /// Creates the sizes of a kernel without any.
+    pub(crate) fn new(needed: &'a NeededSizes, body: ComputationId) -> Self {
+        Self { needed, body, pointers: BTreeMap::new() }
+    }
+
+    /// Returns the entry's parameters whose values the kernel needs.
+    pub(crate) fn parameters(&self, fusion: &Fusion<'_>) -> BTreeSet<usize> {
+        let of_instruction = |id: InstructionId| {
+            let array = self.needed.array(self.body, id).unwrap_or_default().iter().copied();
+            let reduced = self.needed.reduced(self.body, id).unwrap_or_default().iter().copied();
+            array.chain(reduced).chain([self.needed.summands(self.body, id)]).flatten()
+        };
+        let all = fusion.instructions().into_iter().flat_map(of_instruction);
+        all.map(|extent| extent.parameter).collect()
+    }
+
+    /// Adds the address of a size.
+    pub(crate) fn set(&mut self, parameter: usize, pointer: ValueId) {
+        self.pointers.insert(parameter, pointer);
+    }
+}
+
+impl KernelContext<'_> {
+    /// Returns how many elements of an instruction in the body are read along each dimension.
+    /// Nothing beyond its size needs to be computed.
+    pub(crate) fn needed(&self, id: InstructionId) -> Vec<Option<Extent>> {
+        let rank = self.fusion.body[id].shape().as_array().map_or(0, |array| array.rank());
+        let found = self.sizes.as_ref().and_then(|sizes| sizes.needed.array(sizes.body, id));
+        found.map_or_else(|| vec![None; rank], <[_]>::to_vec)
+    }
+
+    /// Returns how many elements of an instruction along each dimension the needed elements of a
+    /// result are made of. They must be computed even if a mask hides them.
+    pub(crate) fn needed_for(&self, result: InstructionId, id: InstructionId) -> Vec<Option<Extent>> {
+        let extents = self.needed(result);
+        let rank = self.fusion.body[id].shape().as_array().map_or(0, |array| array.rank());
+        if extents.iter().all(Option::is_none) {
+            return vec![None; rank];
+        }
+        if result == id {
+            return extents;
+        }
+        needed_for(self.fusion.body, result, &extents, id).unwrap_or_else(|| vec![None; rank])
+    }
+
+    /// Returns, for each dimension of the array that a reduction in the body reads, the number of
+    /// first elements beyond which none changes the result.
+    pub(crate) fn needed_of_reduced(&self, reduce: InstructionId) -> Vec<Option<Extent>> {
+        let found = self.sizes.as_ref().and_then(|sizes| sizes.needed.reduced(sizes.body, reduce));
+        found.map(<[_]>::to_vec).unwrap_or_default()
+    }
+
+    /// Returns the number of summands of a dot in the body that are not known to be 0.
+    pub(crate) fn needed_summands(&self, dot: InstructionId) -> Option<Extent> {
+        self.sizes.as_ref().and_then(|sizes| sizes.needed.summands(sizes.body, dot))
+    }
+
+    /// Returns the value of an extent, from 0 to `most`.
+    pub(crate) fn extent(&mut self, extent: Extent, most: i64) -> Result<ValueId> {
+        let key = IndexKey::Extent(extent, most);
+        if let Some(known) = self.known_index(&key) {
+            return Ok(known);
+        }
+        let pointer = self.sizes.as_ref().and_then(|sizes| sizes.pointers.get(&extent.parameter).copied());
+        let pointer = pointer.ok_or_else(|| Error::internal("a kernel has no address of a size"))?;
+        let value = self.outside(1, |b| {
+            let size = b.load(Type::scalar(ScalarType::I32), pointer, 4);
+            let size = b.convert(ConvertOp::SignExtend, size, ScalarType::I64);
+            let product = b.mul_constant(size, extent.multiple);
+            let value = b.add_constant(product, extent.offset);
+            let (least, most) = (b.index(0), b.index(most));
+            let value = lesser(b, value, most);
+            let is_less = b.compare(Predicate::Less, value, least);
+            b.select(is_less, least, value)
+        });
+        self.facts.insert(value, Facts::range(0, most));
+        self.frames[0].indices.insert(key, value);
+        Ok(value)
+    }
+
+    /// Like `for_range_carrying` from 0, but ends with the step that covers the extent.
+    pub(crate) fn for_needed(
+        &mut self,
+        (end, extent): (i64, Option<Extent>),
+        step: i64,
+        initial: &[ValueId],
+        mut body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        let Some(extent) = extent.filter(|&extent| !self.covers(extent, end)) else {
+            return self.for_range_carrying(0, end, step, initial, body);
+        };
+        let (begin, limit) = (self.index(0), self.extent(extent, end)?);
+        self.for_carrying(begin, limit, step, initial, |cx, index, carried| {
+            cx.facts.insert(index, Facts { min: 0, max: (end - 1).max(0) / step * step, multiple: step });
+            cx.scoped(|cx| body(cx, Index::scalar(index), carried))
+        })
+    }
+
+    /// Returns a span that ends at an extent. Its steps have `width` indices each.
+    pub(crate) fn limited(&mut self, span: Span, extent: Option<Extent>, width: i64) -> Result<Span> {
+        let steps = match span {
+            Span::All(steps) | Span::Part { steps, .. } => steps,
+        };
+        let Some(extent) = extent.filter(|&extent| !self.covers(extent, steps * width)) else {
+            return Ok(span);
+        };
+        // One more step than there are stands for the rest beyond whole steps.
+        let most = steps.saturating_add(1).saturating_mul(width);
+        let count = self.extent(extent, most)?;
+        let steps_of = Index::scalar(count).plus_constant(width - 1);
+        let (needed, _) = self.div_rem(&steps_of, width)?;
+        let needed = self.scalar_value(&needed)?;
+        Ok(self.until(span, needed))
+    }
+
+    /// Returns a span that ends at a step that is known at run time.
+    pub(crate) fn until(&mut self, span: Span, step: ValueId) -> Span {
+        let (begin, end, steps) = match span {
+            Span::All(steps) => (self.index(0), self.index(steps), steps),
+            Span::Part { begin, end, steps, .. } => (begin, end, steps),
+        };
+        let end = lesser(self, end, step);
+        self.facts.insert(end, Facts::range(0, steps));
+        Span::Part { begin, end, steps, is_one: false }
+    }
+
+    /// True if an extent has at least this many elements in every run.
+    pub(crate) fn covers(&self, extent: Extent, elements: i64) -> bool {
+        let sizes = self.module.size_parameters();
+        let size = sizes.iter().find(|size| size.parameter == extent.parameter);
+        size.is_some_and(|size| extent.at(size.low) >= elements)
+    }
+
+    /// Returns how many indices of each loop are needed. A loop covers the dimensions after that of
+    /// the loop before, the outermost first, up to its own.
+    pub(crate) fn loop_extents(
+        loops: &[Loop],
+        sizes: &[i64],
+        extents: &[Option<Extent>],
+    ) -> Vec<Option<Extent>> {
+        let mut first = 0;
+        let of_loop = |l: &Loop| {
+            let range = first..l.dimension + 1;
+            first = l.dimension + 1;
+            linear_extent(sizes.get(range.clone())?, extents.get(range)?)
+        };
+        loops.iter().map(of_loop).collect()
+    }
+}
+
+fn lesser(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, x, y)
+}
