@@ -2,7 +2,7 @@
 
 mod row_loop;
 
-use hlo::analysis::{RowUse, independent_rows};
+use hlo::analysis::{RowUse, depends_on_size, independent_rows};
 use hlo::{
     Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
 };
@@ -67,7 +67,8 @@ pub(crate) fn pieces(
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
     let (mut sized, mut uses): (Vec<SizedModule>, Option<Vec<RowUse>>) = (Vec::new(), None);
-    for &size in sizes.iter().filter(|&&size| size > 1) {
+    let mut samples = Vec::new();
+    for &size in samples_of(*low, *high, &sizes).iter() {
         let Program { module, interface, .. } = import(size)?;
         let found = independent_rows(&module, &batched, size).map_err(|dependence| {
             let instruction = &module[dependence.computation][dependence.instruction];
@@ -80,7 +81,13 @@ pub(crate) fn pieces(
         check_shapes(&row.interface, &interface, &batched, &found, size)?;
         uses = Some(found);
         let is_required = given.contains(&size) || sizes.first() == Some(&size);
-        sized.push(SizedModule { size, is_required, module });
+        let sample = SizedModule { size, is_required, module };
+        if let Some(SizedModule { size: known, module, .. }) = sized.first().or(samples.first())
+            && let Some(reason) = depends_on_size((&sample.module, size), (module, *known))
+        {
+            return Err(Error::unsupported(reason));
+        }
+        if sizes.contains(&size) { &mut sized } else { &mut samples }.push(sample);
     }
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
@@ -183,6 +190,14 @@ fn sizes(low: i64, high: i64, given: &[i64]) -> Vec<i64> {
     }
     sizes.extend(given.iter().copied().filter(|size| (low..=most).contains(size)));
     sizes.into_iter().collect()
+}
+
+/// Returns the sizes above 1 whose modules are compared: those that get code, the largest one, and
+/// two small ones, because code may depend on whether a size is odd.
+fn samples_of(low: i64, high: i64, sizes: &[i64]) -> BTreeSet<i64> {
+    let small = low.max(2);
+    let samples = sizes.iter().copied().chain([small, small + 1, high]);
+    samples.filter(|&size| size > 1 && size <= high).collect()
 }
 
 /// True if code for some rows at this cost is at least 3 % faster than the code for fewer rows, run

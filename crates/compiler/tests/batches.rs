@@ -164,3 +164,36 @@ fn a_batch_whose_rows_mix_has_one_module() {
         assert!((found - expected).abs() < 1e-5, "class {class}: {found} for {expected}");
     }
 }
+
+/// Each row is independent of the others, but not of how many there are.
+#[test]
+fn rows_that_depend_on_their_number_are_not_computed_in_pieces() {
+    let nodes = |number: &str| {
+        format!(
+            "node {{ name: \"shape\" op: \"Shape\" input: \"x\" attr {{ key: \"T\" value {{ type: DT_FLOAT }} }} }}\n\
+             node {{ name: \"rows\" op: \"GatherV2\" input: \"shape\" input: \"axis\" input: \"axis\" \
+             attr {{ key: \"Tparams\" value {{ type: DT_INT32 }} }} attr {{ key: \"Tindices\" value {{ type: DT_INT32 }} }} \
+             attr {{ key: \"Taxis\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"two\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: DT_INT32 }} }} \
+             attr {{ key: \"value\" value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ }} int_val: 2 }} }} }} }}\n\
+             node {{ name: \"odd\" op: \"FloorMod\" input: \"rows\" input: \"two\" attr {{ key: \"T\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"number\" op: \"Cast\" input: \"{number}\" attr {{ key: \"SrcT\" value {{ type: DT_INT32 }} }} \
+             attr {{ key: \"DstT\" value {{ type: DT_FLOAT }} }} }}\n\
+             node {{ name: \"scaled\" op: \"Mul\" input: \"x\" input: \"number\" attr {{ key: \"T\" value {{ type: DT_FLOAT }} }} }}\n"
+        )
+    };
+    let options = in_process_options(host("").expect("this machine"));
+    for number in ["rows", "odd"] {
+        let program = import(&graph(&nodes(number)), &config(&["scaled", "g"], 1, 64)).expect("imports");
+        let compiled = compile_program(program, &options, &mut NoObserver).expect("compiles");
+        let executable = Executable::load(&compiled).expect("loads");
+        for rows in [1usize, 2, 5, 13, 64] {
+            let arguments = arguments(64, rows);
+            let factor = if number == "rows" { rows as f32 } else { (rows % 2) as f32 };
+            let results = executable.run(&arguments).expect("it runs");
+            let x = arguments[0].to_vec::<f32>().expect("floats");
+            let expected: Vec<f32> = x[..6 * rows].iter().map(|x| x * factor).collect();
+            assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows times {number}");
+        }
+    }
+}
