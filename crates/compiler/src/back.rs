@@ -33,18 +33,27 @@ pub fn compile_program(
     if !is_in_pieces(&program, options) {
         return compile_module(program.module, options, observer);
     }
-    let mut pool = ConstantsPool::default();
-    let versions = lower_batch(&program, options, &mut pool, observer)?;
-    let constants = pool.finish();
-    let embedded = options.embed_constants.then(|| constants.clone());
-    let code = generate(versions, options, embedded, observer)?;
+    let (code, constants) = compile_pieces(&program, options, observer)?;
     let (plan_options, mut module) = (options.plan.clone(), program.module);
     optimize(&mut module, options, observer)?;
     Ok(Compiled { module, plan_options, constants, code, open_device: None })
 }
 
+/// Compiles the modules of a program in pieces. Returns the code, and the constants of all.
+pub(crate) fn compile_pieces(
+    program: &Program,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<(MachineCode, ConstantsBlock)> {
+    let mut pool = ConstantsPool::default();
+    let versions = lower_batch(program, options, &mut pool, observer)?;
+    let constants = pool.finish();
+    let embedded = options.embed_constants.then(|| constants.clone());
+    Ok((generate(versions, options, embedded, observer)?, constants))
+}
+
 /// True if the code of a program is made of the modules for several sizes.
-fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
+pub(crate) fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
     !program.sized.is_empty() && options.devices.is_empty() && !options.is_profiled
 }
 

@@ -169,6 +169,22 @@ pub fn import_bounded(
     Ok(imported)
 }
 
+/// Imports a program with named dimensions for its code alone: as modules for a few sizes if it has
+/// one name, whose rows are independent, and otherwise as one module. `at_size` returns the program
+/// for a size of the only name.
+pub fn import_for_code(
+    program: &tf::Program,
+    at_size: &dyn Fn(i64) -> Result<tf::Program>,
+) -> Result<Program> {
+    let pieces = sizes::pieces(program, &[], &|size| import::import_program(&at_size(size)?));
+    let imported = match pieces {
+        Ok(pieces) => pieces.into_program()?,
+        Err(_) => import::import_program(program)?,
+    };
+    hlo::verify(&imported.module)?;
+    Ok(imported)
+}
+
 /// Imports a prepared program.
 pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Program> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));

@@ -37,7 +37,7 @@ pub use codegen::UnitCache;
 pub use compiled::{Compiled, DeviceCode, MachineCode};
 pub use device::serial_kernels;
 pub use device_target::{device_kind, device_target};
-pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
+pub use front::{File, Input, LoopBounds, Source, import, import_bounded, import_for_code};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};

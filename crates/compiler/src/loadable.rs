@@ -5,20 +5,21 @@
 //! identity of this build of the compiler. An entry is therefore never out of date. A truncated or
 //! modified entry is a miss.
 
-use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module};
+use crate::back::{compile_pieces, is_in_pieces};
+use crate::{BackOptions, Compiled, MachineCode, NoObserver, ProfileCounter, compile_module};
 use buffers::ConstantsBlock;
 use codegen::{llvm_version, seal, unseal};
 use hlo::analysis::Cost;
 use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::text::{PrintOptions, print};
-use hlo::{Interface, Module, Op};
+use hlo::{Interface, Module, Op, Program};
 use jit::{AlignedBytes, Memory};
 use prost::Message;
 use sha2::{Digest, Sha256};
 use support::{Error, Result};
 
 /// Magic bytes of entries: the kind and version of their contents.
-const MAGIC: &[u8; 8] = b"tfcprog2";
+const MAGIC: &[u8; 8] = b"tfcprog3";
 
 /// Constants with more elements are hashed as bytes, not as text.
 const PRINTED_ELEMENTS: usize = 16;
@@ -36,26 +37,39 @@ pub struct Loadable {
     is_cached: bool,
 }
 
-/// Compiles a module, or reads it from the cache.
-pub fn compile_loadable(module: Module, options: &BackOptions) -> Result<Loadable> {
+/// Compiles a program, or reads it from the cache. If it has modules for several sizes, the code
+/// computes a batch in pieces of these sizes.
+pub fn compile_loadable(program: Program, options: &BackOptions) -> Result<Loadable> {
     let Some((cache, compiler)) = options.cache.as_ref().and_then(|cache| Some((cache, cache.compiler()?)))
     else {
-        return Loadable::of(&compile_module(module, options, &mut NoObserver)?);
+        return compile(program, options);
     };
     // The cache holds the whole module, so its parts are not cached.
     let inner = BackOptions { cache: None, ..options.clone() };
-    let key = key(&module, &inner, compiler);
-    let interface = Interface::of_module(&module)?;
-    if let Some(cached) = cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface)) {
+    let key = key(&program, &inner, compiler);
+    let takes_true_sizes = is_in_pieces(&program, options);
+    let interface =
+        if takes_true_sizes { program.interface.clone() } else { Interface::of_module(&program.module)? };
+    let cached =
+        cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface, takes_true_sizes));
+    if let Some(cached) = cached {
         return Ok(cached);
     }
-    let loadable = Loadable::of(&compile_module(module, &inner, &mut NoObserver)?)?;
+    let loadable = compile(program, &inner)?;
     cache.put(&key, &loadable.encode(&key));
     Ok(loadable)
 }
 
-/// Key of a module: 64 hexadecimal digits.
-fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
+fn compile(program: Program, options: &BackOptions) -> Result<Loadable> {
+    if !is_in_pieces(&program, options) {
+        return Loadable::of(&compile_module(program.module, options, &mut NoObserver)?);
+    }
+    let (code, constants) = compile_pieces(&program, options, &mut NoObserver)?;
+    Loadable::of_pieces(&program, &code, &constants)
+}
+
+/// Key of a program: 64 hexadecimal digits.
+fn key(program: &Program, options: &BackOptions, compiler: &str) -> String {
     let mut hasher = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hasher.update((bytes.len() as u64).to_le_bytes());
@@ -72,14 +86,18 @@ fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
         max_constant_elements: PRINTED_ELEMENTS,
         metadata: options.is_profiled,
     };
-    add(print(module, print_options).as_bytes());
-    for (_, computation) in module.computations() {
-        for (_, instruction) in computation.instructions() {
-            if let Op::Constant { literal } = instruction.op()
-                && literal.array_shape().element_count() > PRINTED_ELEMENTS as i64
-            {
-                add(instruction.name().as_bytes());
-                add(literal.bytes());
+    let sized = program.sized.iter().map(|sized| (sized.size, sized.is_required, &sized.module));
+    for (size, is_required, module) in std::iter::once((0, true, &program.module)).chain(sized) {
+        add(&[&size.to_le_bytes()[..], &[u8::from(is_required)]].concat());
+        add(print(module, print_options).as_bytes());
+        for (_, computation) in module.computations() {
+            for (_, instruction) in computation.instructions() {
+                if let Op::Constant { literal } = instruction.op()
+                    && literal.array_shape().element_count() > PRINTED_ELEMENTS as i64
+                {
+                    add(instruction.name().as_bytes());
+                    add(literal.bytes());
+                }
             }
         }
     }
@@ -90,25 +108,43 @@ impl Loadable {
     /// Extracts the parts of a compiled module that loading needs. Returns an error if it calls
     /// functions that must be linked.
     pub fn of(compiled: &Compiled) -> Result<Self> {
-        refuse_functions(&compiled.module)?;
-        let root = compiled.module.entry();
-        let instructions = compiled.module.entry_computation().instructions();
+        let Compiled { module, code, constants, .. } = compiled;
+        Self::of_code(module, Interface::of_module(module)?, code, constants)
+    }
+
+    /// Same as [`Self::of`], for a program in pieces.
+    fn of_pieces(program: &Program, code: &MachineCode, constants: &ConstantsBlock) -> Result<Self> {
+        let largest = program.sized.last().map_or(&program.module, |sized| &sized.module);
+        let mut loadable = Self::of_code(largest, program.interface.clone(), code, constants)?;
+        loadable.memory.takes_true_sizes = true;
+        Ok(loadable)
+    }
+
+    fn of_code(
+        module: &Module,
+        interface: Interface,
+        code: &MachineCode,
+        constants: &ConstantsBlock,
+    ) -> Result<Self> {
+        refuse_functions(module)?;
+        let (root, instructions) = (module.entry(), module.entry_computation().instructions());
         Ok(Self {
-            object: compiled.code.output.object.clone(),
-            constants: loaded(&compiled.constants)?,
-            interface: Interface::of_module(&compiled.module)?,
-            counters: compiled.code.counters.clone(),
-            memory: match compiled.code.device {
+            object: code.output.object.clone(),
+            constants: loaded(constants)?,
+            interface,
+            counters: code.counters.clone(),
+            memory: match code.device {
                 None => Memory {
-                    temps_bytes: compiled.code.assignment.temps_size as usize,
-                    scratch_bytes: compiled.code.assignment.worker_scratch_size as usize,
-                    profile_counters: compiled.code.counters.len(),
+                    temps_bytes: code.assignment.temps_size as usize,
+                    scratch_bytes: code.assignment.worker_scratch_size as usize,
+                    profile_counters: code.counters.len(),
+                    takes_true_sizes: false,
                 },
                 // The temporaries are on the device.
                 Some(_) => Memory::default(),
             },
-            persistent_bytes: compiled.code.assignment.persistent_size,
-            cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),
+            persistent_bytes: code.assignment.persistent_size,
+            cost: instructions.map(|(id, _)| Cost::of_instruction(module, root, id)).sum(),
             is_cached: false,
         })
     }
@@ -146,7 +182,7 @@ impl Loadable {
         seal(MAGIC, key, &message.encode_to_vec())
     }
 
-    fn decode(key: &str, entry: &[u8], interface: Interface) -> Option<Self> {
+    fn decode(key: &str, entry: &[u8], interface: Interface, takes_true_sizes: bool) -> Option<Self> {
         let message = Entry::decode(unseal(MAGIC, key, entry)?).ok()?;
         let [flops, transcendentals, bytes_read, bytes_written] = message.cost[..] else { return None };
         Some(Self {
@@ -156,6 +192,7 @@ impl Loadable {
                 temps_bytes: message.temps_bytes as usize,
                 scratch_bytes: message.scratch_bytes as usize,
                 profile_counters: message.counters.len(),
+                takes_true_sizes,
             },
             counters: message.counters.into_iter().map(Counted::counter).collect(),
             persistent_bytes: message.persistent_bytes,
@@ -271,16 +308,18 @@ mod tests {
     }
 
     /// `2 x + y`, whose result replaces `y`, with a constant too large to be printed.
-    fn module(first: f32) -> Module {
+    fn module(first: f32) -> Program {
         let elements: String = (0..20).map(|k| format!("{}, ", if k == 7 { first } else { 2.0 })).collect();
-        hlo::text::parse(&format!(
+        let module = hlo::text::parse(&format!(
             "HloModule m, input_output_alias={{ {{0}}: (1, {{}}, must-alias) }}\n\n\
              ENTRY e {{\n  x = f32[20] parameter(0)\n  y = f32[20] parameter(1)\n  \
              two = f32[20] constant({{{}}})\n  product = f32[20] multiply(x, two)\n  \
              sum = f32[20] add(product, y)\n  ROOT r = (f32[20]) tuple(sum)\n}}\n",
             elements.trim_end_matches(", ")
         ))
-        .expect("a module")
+        .expect("a module");
+        let interface = Interface::of_module(&module).expect("arrays");
+        Program::new(module, interface)
     }
 
     fn options(cache: &Arc<Memory>) -> BackOptions {
@@ -338,7 +377,8 @@ mod tests {
         let cache = Arc::new(Memory::default());
         let compiled = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
         let entry = compiled.encode("k");
-        let decode = |key: &str, entry: &[u8]| Loadable::decode(key, entry, compiled.interface.clone());
+        let decode =
+            |key: &str, entry: &[u8]| Loadable::decode(key, entry, compiled.interface.clone(), false);
         assert!(decode("k", &entry).is_some() && decode("l", &entry).is_none());
         for at in (0..entry.len()).step_by(7) {
             assert!(decode("k", &entry[..at]).is_none(), "the first {at} bytes");

@@ -3,6 +3,8 @@
 use crate::instance::{Executable, alignment, bytes};
 use crate::{ALIGNMENT, Frame, Workers};
 use device::Instance as DeviceInstance;
+use hlo::Interface;
+use shape::ArrayShape;
 use std::ffi::c_void;
 use std::sync::Arc;
 use support::{Error, Result};
@@ -17,7 +19,8 @@ pub enum Operand<'a> {
     Write(&'a mut [u8]),
 }
 
-/// The buffers of one call. Each may be larger than the interface requires.
+/// The buffers of one call. Each may be larger than the interface requires; see
+/// [`Memory::takes_true_sizes`](crate::Memory::takes_true_sizes) for when it may be smaller.
 pub struct Call<'c, 'm> {
     /// One operand for each argument.
     pub arguments: &'c mut [Operand<'m>],
@@ -84,13 +87,18 @@ impl Executable {
         if !fits {
             return Err(Error::internal("the buffers of a call do not match the code's interface"));
         }
+        let rows = if memory.takes_true_sizes { rows(interface, call.arguments) } else { None };
+        let bytes = |shape: &ArrayShape, is_batch: bool| match rows {
+            Some(rows) if is_batch => bytes(shape) / shape.size(0).max(1) as usize * rows,
+            _ => bytes(shape),
+        };
         let mut arguments = Addresses::new(interface.arguments().len());
         for (k, (operand, argument)) in call.arguments.iter_mut().zip(interface.arguments()).enumerate() {
             let (address, len) = match operand {
                 Operand::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len()),
                 Operand::Write(bytes) => (bytes.as_mut_ptr(), bytes.len()),
             };
-            let bytes = bytes(&argument.shape);
+            let bytes = bytes(&argument.shape, !argument.named_dimensions.is_empty());
             if len < bytes || (bytes > 0 && !address.addr().is_multiple_of(alignment(argument))) {
                 return Err(Error::internal(format!("argument {k} is too small or misaligned")));
             }
@@ -108,7 +116,10 @@ impl Executable {
                         )));
                     }
                 },
-                None => match own.next().filter(|buffer| fits_result(buffer, bytes(&result.shape))) {
+                None => match own
+                    .next()
+                    .filter(|buffer| fits_result(buffer, bytes(&result.shape, !result.sizes().is_empty())))
+                {
                     Some(bytes) => bytes.as_mut_ptr().cast(),
                     None => return Err(Error::internal(format!("result {k} is too small or misaligned"))),
                 },
@@ -143,6 +154,18 @@ impl Executable {
             _ => result,
         }
     }
+}
+
+/// Returns the number of rows of a call of code that computes a batch in pieces, at most the
+/// largest one: for other numbers, the code fails before it accesses any array.
+fn rows(interface: &Interface, arguments: &[Operand<'_>]) -> Option<usize> {
+    let (number, _, range) = interface.sizes().next()?;
+    let size: &[u8] = match &arguments[number] {
+        Operand::Read(size) => size,
+        Operand::Write(size) => size,
+    };
+    let size = i32::from_ne_bytes(size.get(..4)?.try_into().ok()?);
+    Some(i64::from(size).clamp(0, range.high) as usize)
 }
 
 fn fits(bytes: &[u8], required: usize) -> bool {

@@ -23,6 +23,10 @@ pub struct Memory {
     pub scratch_bytes: usize,
     /// Number of profile counters.
     pub profile_counters: usize,
+    /// True if an array whose leading dimension is the batch may end after the true number of rows:
+    /// the code neither reads nor writes anything beyond them. The batch is the only named
+    /// dimension.
+    pub takes_true_sizes: bool,
 }
 
 /// Size of an array in bytes.

@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::gpu::Gpu;
 use crate::value::{Tensor, Value};
 use compiler::{BackOptions, Compiled, Executable, Loadable, NoObserver};
-use hlo::Module;
+use hlo::{Module, Program};
 use std::fmt;
 use std::sync::Arc;
 use support::{Error, IdVec, Result};
@@ -33,8 +33,8 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// Copies a tensor of the device to the host.
     fn copy_out(&self, tensor: &Tensor) -> Result<Tensor>;
 
-    /// Compiles a module, or loads its code from the cache.
-    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable>;
+    /// Compiles a program, or loads its code from the cache.
+    fn compile(&self, program: Program, options: &BackOptions) -> Result<Loadable>;
 
     /// Compiles a module with counters that measure the time of each instruction. The result
     /// includes the compiled module and the counters.
@@ -112,8 +112,8 @@ impl Device for Cpu {
         self.copy(tensor)
     }
 
-    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable> {
-        compiler::compile_loadable(module, options)
+    fn compile(&self, program: Program, options: &BackOptions) -> Result<Loadable> {
+        compiler::compile_loadable(program, options)
     }
 
     fn compile_counting(&self, module: Module, options: &BackOptions) -> Result<Compiled> {
@@ -176,9 +176,9 @@ impl Device for GpuDevice {
         Ok(tensor.clone())
     }
 
-    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable> {
+    fn compile(&self, program: Program, options: &BackOptions) -> Result<Loadable> {
         let target = compiler::device_target(self.gpu.device()?)?;
-        compiler::compile_loadable(module, &BackOptions { devices: vec![target], ..options.clone() })
+        compiler::compile_loadable(program, &BackOptions { devices: vec![target], ..options.clone() })
     }
 
     fn compile_counting(&self, _: Module, _: &BackOptions) -> Result<Compiled> {

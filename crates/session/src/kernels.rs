@@ -2,12 +2,14 @@
 //!
 //! Kernels are cached by op, attributes, and types and shapes of their operands, so that nodes
 //! share them. An input that determines the shape of a result or the form of the code is a constant
-//! of the kernel and part of its key. All other inputs are operands.
+//! of the kernel and part of its key. All other inputs are operands. Sizes of a cluster's inputs
+//! that change from run to run become ranges.
 
 mod background;
 mod cache;
 mod cluster;
 mod constants;
+mod dynamism;
 mod gpu_launch;
 mod launch;
 mod one_node;
@@ -20,14 +22,17 @@ use crate::context::Context;
 use crate::device::Place;
 use crate::lock::lock;
 use crate::op_kind::must_compile;
-use crate::recorder::Recorder;
+use crate::recorder::profile::Span;
+use crate::recorder::{GpuTrace, Launch, Recorder};
 use crate::value::{Tensor, Value};
 use cache::Kernel;
+use dynamism::{Dynamism, MAX_FIXED};
 use launch::{LockedVariables, Shapes};
 use prost::Message;
+use sha2::{Digest, Sha256};
 use shape::ArrayShape;
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use support::{Error, Result};
 use tf::proto::NameAttrList;
@@ -49,6 +54,11 @@ pub(crate) struct Site {
     /// one.
     replaces: AtomicBool,
     last: Mutex<Option<Arc<Binding>>>,
+    /// The last kernel that computes a batch of any size in pieces.
+    in_pieces: Mutex<Option<Arc<Binding>>>,
+    dynamism: Mutex<Dynamism>,
+    /// Number of kernels compiled for the node. Nodes share kernels, so it may have more.
+    compilations: AtomicU64,
     is_expensive: AtomicBool,
     /// Request history, if the node is a cluster.
     requests: Mutex<cluster::Requests>,
@@ -63,11 +73,21 @@ struct Binding {
     kernel: Arc<Kernel>,
 }
 
+/// Operands of the kernel to compile for a run.
+struct Request {
+    operands: Vec<Operand>,
+    /// Identity of the runs that the kernel is for, if sizes have become ranges.
+    class: Option<Vec<u8>>,
+}
+
 /// Compile-time knowledge about an input of a kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     /// Shape of an array.
     Array(Arc<ArrayShape>),
+    /// Shape of an array some of whose dimensions are named, with their bounds as sizes, and the
+    /// number of the name of each.
+    Sized { shape: Arc<ArrayShape>, named: BTreeMap<usize, usize> },
     /// Value of a constant.
     Constant(Tensor),
     /// Shape of a variable, its index among the node's variables, and whether a new value may have
@@ -105,6 +125,9 @@ impl Site {
             has_variables: input_types.iter().any(is_variable),
             replaces: AtomicBool::new(false),
             last: Mutex::default(),
+            in_pieces: Mutex::default(),
+            dynamism: Mutex::default(),
+            compilations: AtomicU64::new(0),
             is_expensive: AtomicBool::new(false),
             requests: Mutex::default(),
         })
@@ -113,6 +136,13 @@ impl Site {
     /// True if running the node is worth another thread, as far as is known.
     pub(crate) fn is_expensive(&self) -> bool {
         self.is_expensive.load(Ordering::Relaxed)
+    }
+
+    /// A launch of a kernel, for traces.
+    fn launch(&self, kernel: &Kernel, span: Span, ticks: Vec<i64>, gpu: Option<GpuTrace>) -> Launch {
+        let compilations = self.compilations.load(Ordering::Relaxed);
+        let compilations = if must_compile(&self.node) { compilations } else { 0 };
+        Launch { counts: kernel.counts.clone(), span, ticks, gpu, compilations }
     }
 
     /// True if input `k` is a variable.
@@ -151,7 +181,34 @@ impl Site {
         operands.collect()
     }
 
-    /// Kernel for these inputs: the last one if it fits, otherwise a cached one, otherwise a new
+    /// The last kernel or the last one in pieces, if it fits.
+    fn recent(&self, device: &Place, inputs: &[Value], locked: &dyn Shapes) -> Option<Arc<Binding>> {
+        let find = |recent: &Mutex<Option<Arc<Binding>>>| {
+            lock(recent).clone().filter(|binding| binding.fits(device, inputs, locked))
+        };
+        find(&self.last).or_else(|| find(&self.in_pieces))
+    }
+
+    /// Replaces sizes that change from run to run by ranges, unless there is a kernel for these
+    /// operands.
+    fn request(
+        &self,
+        operands: Vec<Operand>,
+        kernels: &Kernels,
+        library: &FunctionLibrary,
+        device: &Place,
+    ) -> Request {
+        let may_range = must_compile(&self.node) && device.gpu.is_none() && !kernels.profiles_clusters();
+        if may_range && !kernels.has_kernel(&kernels.key(self, &operands, library, device)) {
+            let class = Sha256::digest(self.key(&dynamism::class(&operands), library)).to_vec();
+            if let Some(operands) = lock(&self.dynamism).observe(&class, &operands) {
+                return Request { operands, class: Some(class) };
+            }
+        }
+        Request { operands, class: None }
+    }
+
+    /// Kernel for these inputs: a recent one if it fits, otherwise a cached one, otherwise a new
     /// one.
     fn bind(
         &self,
@@ -159,10 +216,9 @@ impl Site {
         cx: &Context<'_>,
         launcher: &Launcher<'_>,
     ) -> Result<Arc<Binding>> {
-        let last = lock(&self.last).clone();
         let device = &cx.shared.devices[cx.device];
-        if let Some(last) = last.filter(|binding| binding.fits(device, cx.inputs, locked)) {
-            return Ok(last);
+        if let Some(recent) = self.recent(device, cx.inputs, locked) {
+            return Ok(recent);
         }
         self.find(cx.inputs, locked, launcher.kernels, launcher.library, device)
     }
@@ -179,10 +235,12 @@ impl Site {
         let mut first_error = None;
         let (kernel, operands) = loop {
             let operands = self.operands(inputs, locked)?;
+            let Request { operands, class } = self.request(operands, kernels, library, device);
             let known = lock(&self.constants).clone();
-            match kernels.get(self, &operands, library, device)? {
-                Ok(kernel) => break (kernel, operands),
-                Err((error, requested)) => {
+            match (kernels.get(self, &operands, library, device)?, class) {
+                (Ok(kernel), _) => break (kernel, operands),
+                (Err(_), Some(class)) => lock(&self.dynamism).refuse(&class),
+                (Err((error, requested)), None) => {
                     let mut constants = lock(&self.constants);
                     let new = constants::additional(self, inputs, &known, &requested);
                     if !new.is_empty() {
@@ -205,6 +263,9 @@ impl Site {
         };
         let binding = Arc::new(Binding { code_key: device.code_key(), operands, kernel });
         self.is_expensive.store(binding.kernel.is_expensive, Ordering::Relaxed);
+        if binding.kernel.is_in_pieces() {
+            *lock(&self.in_pieces) = Some(binding.clone());
+        }
         *lock(&self.last) = Some(binding.clone());
         Ok(binding)
     }
@@ -223,6 +284,11 @@ impl Site {
             key.push(data_type.number() as u8);
             match operand {
                 Operand::Array(array_shape) => shape(&mut key, 1, array_shape),
+                Operand::Sized { shape: bounds, named } => {
+                    shape(&mut key, 6, bounds);
+                    let name = |d: usize| named.get(&d).map_or(0, |&name| 1 + name as u32);
+                    key.extend((0..bounds.rank()).flat_map(|d| name(d).to_le_bytes()));
+                }
                 Operand::Constant(tensor) => {
                     shape(&mut key, 2, tensor.shape());
                     key.extend(tensor.bytes());
@@ -248,10 +314,26 @@ impl Binding {
     /// True if the kernel can run these inputs on a device.
     fn fits(&self, device: &Place, inputs: &[Value], locked: &dyn Shapes) -> bool {
         let same = |a: &Arc<ArrayShape>, b: &Arc<ArrayShape>| Arc::ptr_eq(a, b) || a == b;
+        let low = if self.kernel.is_in_pieces() { 1 } else { MAX_FIXED + 1 };
+        let mut sizes: BTreeMap<usize, i64> = BTreeMap::new();
+        let mut has_range = |bounds: &ArrayShape, named: &BTreeMap<usize, usize>, shape: &ArrayShape| {
+            (bounds.element_type, bounds.rank()) == (shape.element_type, shape.rank())
+                && bounds.sizes().iter().zip(shape.sizes()).enumerate().all(|(d, (&bound, size))| match named
+                    .get(&d)
+                {
+                    Some(&name) => {
+                        (low..=bound).contains(&size) && *sizes.entry(name).or_insert(size) == size
+                    }
+                    None => bound == size,
+                })
+        };
         self.operands.len() == inputs.len()
             && device.has_code_key(&self.code_key)
             && self.operands.iter().zip(inputs).all(|(operand, input)| match (operand, input) {
                 (Operand::Array(shape), Value::Tensor(tensor)) => same(shape, tensor.shared_shape()),
+                (Operand::Sized { shape, named }, Value::Tensor(tensor)) => {
+                    has_range(shape, named, tensor.shape())
+                }
                 (Operand::Constant(value), Value::Tensor(tensor)) => {
                     value.is_same(tensor)
                         || (value.shape() == tensor.shape() && value.bytes() == tensor.bytes())

@@ -29,11 +29,13 @@ pub(crate) struct Recorder {
 
 /// A kernel launch. Its counters are evaluated after the run, because that takes time.
 #[derive(Debug)]
-struct Launch {
-    counts: Arc<KernelCounts>,
-    span: Span,
-    ticks: Vec<i64>,
-    gpu: Option<GpuTrace>,
+pub(crate) struct Launch {
+    pub(crate) counts: Arc<KernelCounts>,
+    pub(crate) span: Span,
+    pub(crate) ticks: Vec<i64>,
+    pub(crate) gpu: Option<GpuTrace>,
+    /// Number of times that the node was compiled so far, if it is a cluster.
+    pub(crate) compilations: u64,
 }
 
 /// Operations of a GPU in a launch.
@@ -65,16 +67,9 @@ impl Recorder {
         self.epoch_nanos + u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(0)
     }
 
-    /// Records that a kernel ran on the calling thread during `span`. The next call of
+    /// Records that a kernel ran on the calling thread. The next call of
     /// [`Self::ran`] on this thread names the node.
-    pub(crate) fn launched(
-        &self,
-        counts: &Arc<KernelCounts>,
-        span: Span,
-        ticks: Vec<i64>,
-        gpu: Option<GpuTrace>,
-    ) {
-        let launch = Launch { counts: counts.clone(), span, ticks, gpu };
+    pub(crate) fn launched(&self, launch: Launch) {
         lock(&self.launches).insert(thread_number(), launch);
     }
 
@@ -139,7 +134,9 @@ impl Recorder {
     pub(crate) fn executions(&self) -> Result<Vec<Execution>> {
         let recorded = std::mem::take(&mut *lock(&self.executions)).into_iter();
         let executions = recorded.map(|(execution, launch)| {
-            let Some(Launch { counts, span, ticks, gpu }) = launch else { return Ok(execution) };
+            let Some(Launch { counts, span, ticks, gpu, compilations }) = launch else {
+                return Ok(execution);
+            };
             let instructions = match &counts.profile {
                 Some(profile) => profile.instructions(&ticks, span)?,
                 None => Vec::new(),
@@ -147,7 +144,7 @@ impl Recorder {
             let (flops, moved_bytes) = (counts.flops, counts.moved_bytes);
             let mut gpu_events = execution.gpu_events;
             gpu_events.extend(gpu.iter().flat_map(|trace| trace.events(span)));
-            Ok(Execution { flops, moved_bytes, instructions, gpu_events, ..execution })
+            Ok(Execution { flops, moved_bytes, compilations, instructions, gpu_events, ..execution })
         });
         executions.collect()
     }

@@ -125,6 +125,7 @@ impl Experiment {
             trained.difference = trained.difference.max((loss - want).abs());
             trained.ops = executions.into_iter().map(|execution| execution.op).collect();
         }
+        trained.compiled = session.compiled_kernels();
         for variable in session.variables() {
             let value = session.variable_value(variable.node()).expect("known").expect("a value");
             if let Some(floats) = value.floats() {
@@ -139,6 +140,8 @@ impl Experiment {
 struct Trained {
     /// Largest difference from TensorFlow's losses.
     difference: f32,
+    /// Number of kernels compiled.
+    compiled: u64,
     /// Ops that the last step executions.
     ops: Vec<String>,
     variables: BTreeMap<String, Vec<f64>>,
@@ -268,9 +271,9 @@ fn the_experiments_train_like_tensorflow_for_all_clusterings_and_batch_sizes() {
         some => some.split_whitespace().collect(),
     };
     println!(
-        "| experiment | mode | nodes run | launches | losses, from TensorFlow's | variables, from OFF's |"
+        "| experiment | mode | nodes run | launches | kernels | losses, from TensorFlow's | variables, from OFF's |"
     );
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     for name in names {
         let experiment = Experiment::read(name);
         let plain = experiment.train(Mode::Off);
@@ -282,9 +285,10 @@ fn the_experiments_train_like_tensorflow_for_all_clusterings_and_batch_sizes() {
             let trained = trained.as_ref().unwrap_or(&plain);
             let distance = plain.distance(trained);
             println!(
-                "| {name} | {mode:?} | {} | {} | {:.1e} | {distance:.1e} |",
+                "| {name} | {mode:?} | {} | {} | {} | {:.1e} | {distance:.1e} |",
                 trained.ops.len(),
                 trained.launches(),
+                trained.compiled,
                 trained.difference,
             );
             assert!(trained.difference < 2e-5, "{name}, {mode:?}: {}", trained.difference);

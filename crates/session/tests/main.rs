@@ -10,4 +10,5 @@ mod graph;
 mod launches;
 mod limits;
 mod nodes;
+mod ranges;
 mod state;

@@ -3,8 +3,8 @@
 use crate::functionalize;
 use crate::proto::{Dim, TensorProto, TensorShapeProto, attr_value::Value};
 use crate::{
-    Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource,
-    Variable, VariableState,
+    Attributes, DataType, Dimension, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program,
+    Resource, Variable, VariableState,
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ pub struct NodeProgram {
     inputs: Vec<OutputId>,
     feeds: Vec<Feed>,
     variables: Vec<Variable>,
+    dimensions: Vec<Dimension>,
 }
 
 /// A variable that a node reads or writes.
@@ -38,16 +39,25 @@ impl NodeProgram {
     /// Creates a program without inputs.
     #[expect(clippy::new_without_default, reason = "a program without a node is not a useful default")]
     pub fn new() -> Self {
-        Self { graph: Graph::new(), inputs: Vec::new(), feeds: Vec::new(), variables: Vec::new() }
+        let graph = Graph::new();
+        let (inputs, feeds) = (Vec::new(), Vec::new());
+        Self { graph, inputs, feeds, variables: Vec::new(), dimensions: Vec::new() }
     }
 
-    /// Adds an argument of the program as the next input.
-    pub fn argument(&mut self, data_type: DataType, shape: Vec<i64>) {
+    /// Adds a named dimension, whose size is between 1 and `high`. Returns its number.
+    pub fn dimension(&mut self, high: i64) -> usize {
+        let number = self.dimensions.len();
+        self.dimensions.push(Dimension { name: format!("size_{number}"), low: 1, high });
+        number
+    }
+
+    /// Adds an argument of the program as the next input. `dimensions` are the numbers of its named
+    /// dimensions, whose sizes in `shape` are the largest.
+    pub fn argument(&mut self, data_type: DataType, shape: Vec<i64>, dimensions: BTreeMap<usize, usize>) {
         let name = self.input_name();
         let node = self.graph.push_argument(&name, self.feeds.len(), data_type);
         let tensor = OutputId { node, index: 0 };
         let (id, name) = ((name, 0), String::new());
-        let dimensions = BTreeMap::new();
         self.feeds.push(Feed { tensor, id, name, shape, dimensions, data_type, quantization: None });
         self.inputs.push(tensor);
     }
@@ -106,7 +116,7 @@ impl NodeProgram {
     /// node's own inputs by the added ones. With a library, a node that calls a function through an
     /// attribute calls it directly, and the program contains all functions that it needs.
     pub fn finish(self, node: &Node, library: Option<&FunctionLibrary>) -> Result<Program> {
-        let Self { mut graph, inputs, feeds, variables } = self;
+        let Self { mut graph, inputs, feeds, variables, dimensions } = self;
         let mut node = Node { inputs, control_inputs: Vec::new(), ..node.clone() };
         if let Some(library) = library {
             call(&mut node, library)?;
@@ -126,7 +136,7 @@ impl NodeProgram {
             graph,
             library: functions,
             feeds,
-            dimensions: Vec::new(),
+            dimensions,
             fetches: fetches.collect(),
             variables,
             loop_bounds: BTreeMap::new(),

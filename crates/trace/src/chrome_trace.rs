@@ -234,6 +234,7 @@ impl Timeline {
                 let mut args = Map::new();
                 args.insert("name".into(), node.node_name.as_str().into());
                 args.insert("op".into(), label.op.into());
+                args.extend(label.compilations.map(|count| ("compilations".into(), count.into())));
                 args.extend(label.inputs.iter().enumerate().map(|(k, &i)| (format!("input{k}"), i.into())));
                 let more = json!({"dur": node.all_end_rel_micros, "args": args});
                 self.event(Kind { phase: "X", category: "Op" }, label.op, place, node.all_start_micros, more);
@@ -356,24 +357,28 @@ fn end_nanos(stats: &NodeExecStats) -> i64 {
 /// Time, change in bytes, and the tensor concerned.
 type Change = (i64, i64, String);
 
-/// Label of a node, `name = Op(input, input)`.
+/// Label of a node, `name = Op(input, input)`, and of a cluster, `name = Op(input) compilations:2`.
 struct Label<'l> {
     op: &'l str,
     inputs: Vec<&'l str>,
+    compilations: Option<u64>,
 }
 
 impl<'l> Label<'l> {
     fn parse(label: &'l str) -> Self {
         let parts = || {
-            let head = &label[..label.rfind(')')?];
+            let end = label.rfind(')')?;
+            let head = &label[..end];
             let (head, inputs) = head.rsplit_once('(')?;
-            Some((head.rsplit_once(" = ")?.1, inputs))
+            let compilations = label[end + 1..].strip_prefix(" compilations:").and_then(|n| n.parse().ok());
+            Some((head.rsplit_once(" = ")?.1, inputs, compilations))
         };
         match parts() {
-            Some((op, inputs)) => {
-                Self { op, inputs: if inputs.is_empty() { Vec::new() } else { inputs.split(", ").collect() } }
+            Some((op, inputs, compilations)) => {
+                let inputs = if inputs.is_empty() { Vec::new() } else { inputs.split(", ").collect() };
+                Self { op, inputs, compilations }
             }
-            None => Self { op: "unknown", inputs: Vec::new() },
+            None => Self { op: "unknown", inputs: Vec::new(), compilations: None },
         }
     }
 }

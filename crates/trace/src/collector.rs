@@ -77,11 +77,20 @@ fn instruction(execution: &Execution, instruction: &Instruction) -> NodeExecStat
     }
 }
 
+/// Returns TensorFlow's label of a node. A cluster's ends with the number of compilations.
+fn label(execution: &Execution) -> String {
+    let label = format!("{} = {}({})", execution.name, execution.op, execution.inputs.join(", "));
+    match execution.compilations {
+        0 => label,
+        count => format!("{label} compilations:{count}"),
+    }
+}
+
 fn node_stats(execution: Execution) -> NodeExecStats {
     let since_start = |time: u64| time.saturating_sub(execution.start) as i64;
     let micros = |nanos: i64| nanos / 1000;
     NodeExecStats {
-        timeline_label: format!("{} = {}({})", execution.name, execution.op, execution.inputs.join(", ")),
+        timeline_label: label(&execution),
         node_name: execution.name,
         all_start_micros: micros(execution.start as i64),
         op_start_rel_micros: micros(since_start(execution.kernel_start)),

@@ -35,6 +35,8 @@ pub struct Execution {
     pub flops: u64,
     /// Bytes that the kernel read and wrote, or 0 if unknown.
     pub moved_bytes: u64,
+    /// Number of times that the node was compiled so far, if it is a cluster.
+    pub compilations: u64,
     /// Operations of GPUs for the node: kernels and copies.
     pub gpu_events: Vec<GpuEvent>,
     /// Instructions of the kernel, if they were counted. Their times lie within the kernel's.

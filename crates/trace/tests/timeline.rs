@@ -108,3 +108,28 @@ fn executions_become_step_stats_in_the_order_of_time() {
     let names: Vec<&str> = text.lines().filter_map(|l| l.trim().strip_prefix("node_name: ")).collect();
     assert_eq!(names, ["\"early\"", "\"late\"", "\"other\""]);
 }
+
+#[test]
+fn the_bar_of_a_cluster_has_the_number_of_its_compilations() {
+    let collector = Collector::default();
+    let execution = |name: &str, compilations: u64| Execution {
+        device: "/device:CPU:0".to_owned(),
+        name: name.to_owned(),
+        op: "_XlaLaunch".to_owned(),
+        inputs: vec!["x".to_owned()],
+        compilations,
+        ..Execution::default()
+    };
+    collector.record(execution("once", 1));
+    collector.record(execution("unknown", 0));
+    let metadata = collector.into_run_metadata();
+    let stats = metadata.step_stats.expect("it has them");
+    let json = chrome_trace(&stats, TimelineOptions::default());
+    let bars: Vec<Value> = events(&json).into_iter().filter(|event| event["ph"] == "X").collect();
+    let arguments = |name: &str| {
+        let bar = bars.iter().find(|bar| bar["args"]["name"] == name).expect("a bar");
+        (bar["args"]["op"].clone(), bar["args"]["input0"].clone(), bar["args"].get("compilations").cloned())
+    };
+    assert_eq!(arguments("once"), ("_XlaLaunch".into(), "x".into(), Some(1.into())));
+    assert_eq!(arguments("unknown"), ("_XlaLaunch".into(), "x".into(), None));
+}

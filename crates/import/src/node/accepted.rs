@@ -14,7 +14,7 @@ pub(crate) const ELEMENTWISE: &str = "\
 
 /// Other ops, whose rules read true sizes where they need them.
 pub(crate) const OTHERS: &str = "\
-    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BroadcastTo Concat ConcatV2 \
+    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddGrad BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
     GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart Max Mean Min NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 \
     NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack Pad PadV2 Prod Range Rank Reshape \

@@ -6,7 +6,8 @@ use crate::device::Place;
 use crate::op_kind::must_compile;
 use crate::recorder::profile::{ClusterProfile, KernelCounts, Profile};
 use compiler::{BackOptions, Executable, Loadable};
-use hlo::{Identifier, Interface};
+use hlo::custom_call::{ASSERT, ASSERT_OR_ABORT};
+use hlo::{Identifier, Interface, Module, Op};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,8 @@ pub(crate) struct Kernel {
     pub(super) executable: Executable,
     /// For each argument that is not a variable, the index of the node's input.
     pub(super) feeds: Vec<usize>,
+    /// For each size that is an argument after the feeds, an input that has it, and the dimension.
+    pub(super) sizes: Vec<(usize, usize)>,
     /// Use of each of the node's variables.
     pub(super) variables: Vec<Use>,
     /// Shapes of the results that are not written to an argument.
@@ -34,6 +37,13 @@ pub(crate) struct Kernel {
     pub(super) persistent_bytes: usize,
     pub(super) is_expensive: bool,
     pub(super) counts: Arc<KernelCounts>,
+}
+
+impl Kernel {
+    /// True if the kernel computes a batch in pieces, and accesses its true rows only.
+    pub(super) fn is_in_pieces(&self) -> bool {
+        self.executable.code().memory().takes_true_sizes
+    }
 }
 
 /// Use of a variable by a kernel.
@@ -73,6 +83,11 @@ impl Kernels {
         let cells = lock(&self.cells);
         let kernels = cells.values().filter_map(|cell| cell.get()?.as_ref().ok());
         kernels.filter_map(|kernel| kernel.counts.profile.as_ref().map(Profile::total)).collect()
+    }
+
+    /// True if clusters get time counters.
+    pub(super) fn profiles_clusters(&self) -> bool {
+        self.profiles_clusters
     }
 
     /// Number of kernels compiled so far.
@@ -125,24 +140,30 @@ impl Kernels {
     ) -> Compilation {
         let none = |error| (error, BTreeSet::new());
         let one = one_node::program(site, operands, library).map_err(none)?;
-        let imported = import::import_or_requested(&one.program).map_err(|(error, requested)| {
-            let of_site = requested.into_iter().filter(|(node, _)| *node == site.node.name);
-            (error, of_site.map(|(_, input)| input).collect())
-        })?;
-        let hlo::Program { module, interface, .. } = imported;
-        hlo::verify(&module).map_err(none)?;
+        let sizes = one_node::named_dimensions(operands);
+        let imported = if sizes.is_empty() {
+            import::import_or_requested(&one.program).map_err(|(error, requested)| {
+                let of_site = requested.into_iter().filter(|(node, _)| *node == site.node.name);
+                (error, of_site.map(|(_, input)| input).collect())
+            })?
+        } else {
+            import_ranges(site, &one.program, operands, library).map_err(none)?
+        };
+        hlo::verify(&imported.module).map_err(none)?;
+        let interface = imported.interface.clone();
         // A GPU's kernels are measured by its driver.
         let is_profiled = self.profiles_clusters && must_compile(&site.node) && device.gpu.is_none();
         let (code, profile) = if !is_profiled {
-            (device.compile(module, &self.options).map_err(none)?, None)
+            (device.compile(imported, &self.options).map_err(none)?, None)
         } else {
             let options = BackOptions { is_profiled, ..self.options.clone() };
-            let compiled = device.compile_counting(module, &options).map_err(none)?;
+            let compiled = device.compile_counting(imported.module, &options).map_err(none)?;
             let code = Loadable::of(&compiled).map_err(none)?;
             (code, Some(Profile::new(&site.node.name, compiled)))
         };
         if !code.is_cached() {
             self.compiled.fetch_add(1, Ordering::Relaxed);
+            site.compilations.fetch_add(1, Ordering::Relaxed);
         }
         let (cost, persistent_bytes) = (code.cost(), code.persistent_bytes() as usize);
         let executable = device.load(code).map_err(none)?;
@@ -151,6 +172,7 @@ impl Kernels {
         Ok(Arc::new(Kernel {
             variables: uses(&one.program, &interface),
             feeds: one.feeds,
+            sizes,
             results,
             outputs: one.outputs,
             persistent_bytes,
@@ -160,6 +182,33 @@ impl Kernels {
             executable,
         }))
     }
+}
+
+/// Imports the program of a node whose operands have named dimensions.
+fn import_ranges(
+    site: &Site,
+    program: &tf::Program,
+    operands: &[Operand],
+    library: &FunctionLibrary,
+) -> Result<hlo::Program> {
+    let at_size = |size| Ok(one_node::program(site, &one_node::at_size(operands, size), library)?.program);
+    let imported = compiler::import_for_code(program, &at_size)?;
+    // A kernel for a shape does without checks of sizes, and an import for it states errors better.
+    if imported.sized.is_empty() && has_check(&imported.module) {
+        return Err(Error::unsupported("the sizes of a run must be checked"));
+    }
+    Ok(imported)
+}
+
+/// True if a module ends with an error for some inputs.
+fn has_check(module: &Module) -> bool {
+    let is_check = |instruction: &hlo::Instruction| match instruction.op() {
+        Op::CustomCall { custom_call_target, .. } => {
+            [ASSERT, ASSERT_OR_ABORT].contains(&custom_call_target.as_str())
+        }
+        _ => false,
+    };
+    module.computations().flat_map(|(_, computation)| computation.instructions()).any(|(_, i)| is_check(i))
 }
 
 /// Determines how the program of a node uses each of its variables.

@@ -3,12 +3,13 @@
 //!
 //! The rules are TensorFlow's (`device_compilation_profiler.cc`). A cluster is compiled when it
 //! first runs. A new shape runs node by node the first time and is compiled the second time, unless
-//! the cluster has been compiled often with few runs per compilation. With [`Launches::is_async`]
+//! the cluster has been compiled often with few runs per compilation. Shapes that differ in sizes
+//! that one kernel covers count as one. With [`Launches::is_async`]
 //! another thread compiles the cluster, which runs node by node until that thread is done, or
 //! forever if it fails: as in TensorFlow, a run never sees such an error (`device_compiler.h`).
 
 use super::launch::{self, LockedVariables, ShapeSnapshot};
-use super::{Binding, Launcher, Site};
+use super::{Binding, Launcher, Request, Site};
 use crate::context::Context;
 use crate::lock::lock;
 use crate::ops;
@@ -119,11 +120,11 @@ fn choose_kernel(
     if launches.is_deferred {
         return Ok(None);
     }
-    let last = lock(&site.last).clone();
-    if let Some(last) = last.filter(|binding| binding.fits(device, cx.inputs, locked)) {
-        return Ok(Some(last));
+    if let Some(recent) = site.recent(device, cx.inputs, locked) {
+        return Ok(Some(recent));
     }
     let operands = site.operands(cx.inputs, locked)?;
+    let Request { operands, class } = site.request(operands, launcher.kernels, launcher.library, device);
     let key = launcher.kernels.key(site, &operands, launcher.library, device);
     let has_kernel = launcher.kernels.has_kernel(&key);
     if !has_kernel && launches.is_async {
@@ -132,7 +133,7 @@ fn choose_kernel(
         }
         return Ok(None);
     }
-    if !has_kernel && !lock(&site.requests).compiles(&key) {
+    if !has_kernel && !lock(&site.requests).compiles(class.as_ref().unwrap_or(&key)) {
         return Ok(None);
     }
     match site.bind(locked, cx, launcher) {

@@ -59,8 +59,8 @@ pub(super) fn call(
     let timing = Timing::of(kernel, recorder, || code.run_on_device(&mut call))?;
     if let Some((recorder, trace)) = recorder.zip(trace) {
         let trace = GpuTrace { gpu: gpu.number(), trace };
-        recorder.launched(&kernel.counts, timing.span, Vec::new(), Some(trace));
+        recorder.launched(site.launch(kernel, timing.span, Vec::new(), Some(trace)));
     }
     let buffers = results.into_iter().map(|memory| Storage::of_gpu(memory, gpu.clone()));
-    Ok(Results { buffers: buffers.collect(), dynamic_sizes })
+    Ok(Results { buffers: buffers.collect(), dynamic_sizes, rows: None })
 }

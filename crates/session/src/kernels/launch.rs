@@ -7,10 +7,12 @@ use super::one_node::Source;
 use super::timing::{Results, Timing};
 use crate::buffer::Buffer;
 use crate::context::Context;
+use crate::device::Place;
 use crate::lock::lock;
 use crate::recorder::Recorder;
 use crate::value::Variable;
 use crate::value::{Storage, Tensor, Value};
+use hlo::Output;
 use jit::{Call, Operand};
 use shape::ArrayShape;
 use std::sync::{Arc, MutexGuard};
@@ -146,15 +148,25 @@ fn call(
     let device = &shared.devices[cx.device];
     let code = kernel.executable.code();
     let (interface, memory) = (code.interface(), code.memory());
-    let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments().len());
-    for &k in &kernel.feeds {
-        match &cx.inputs[k] {
-            Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.on_host()?)),
-            other => {
-                return Err(Error::internal(format!("expected an array at input {k}, got {}", other.kind())));
-            }
-        }
+    let feeds = kernel.feeds.iter().map(|&k| match &cx.inputs[k] {
+        Value::Tensor(tensor) => Ok(tensor),
+        other => Err(Error::internal(format!("expected an array at input {k}, got {}", other.kind()))),
+    });
+    let feeds: Vec<&Tensor> = feeds.collect::<Result<_>>()?;
+    let (given, rows) = given_sizes(kernel, cx.inputs)?;
+    let mut padded: Vec<Option<Buffer>> = Vec::with_capacity(feeds.len());
+    for (tensor, argument) in feeds.iter().zip(interface.arguments()) {
+        let is_short = rows.is_none() && tensor.shape().sizes() != argument.shape.sizes();
+        padded.push(if is_short { Some(in_corner(tensor, &argument.shape, device)?) } else { None });
     }
+    let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments().len());
+    for (tensor, padded) in feeds.iter().zip(&padded) {
+        arguments.push(Operand::Read(match padded {
+            Some(buffer) => buffer,
+            None => tensor.on_host()?,
+        }));
+    }
+    arguments.extend(given.iter().map(|size| Operand::Read(size)));
     for (state, usage) in states.iter_mut().zip(&kernel.variables) {
         let Some(state) = state else { continue };
         arguments.push(match usage {
@@ -162,7 +174,8 @@ fn call(
             _ => Operand::Read(state.on_host()?),
         });
     }
-    let buffers = kernel.results.iter().map(|shape| device.allocate(shape.byte_size() as usize));
+    let shapes: Vec<Arc<ArrayShape>> = result_shapes(kernel, rows);
+    let buffers = shapes.iter().map(|shape| device.allocate(shape.byte_size() as usize));
     let mut buffers: Vec<Buffer> = buffers.collect::<Result<_>>()?;
     let mut results: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
     let workers = shared.workers.as_ref().filter(|_| kernel.is_expensive);
@@ -195,9 +208,61 @@ fn call(
         profile.add(&ticks, timing.time);
     }
     if let Some(recorder) = recorder {
-        recorder.launched(&kernel.counts, timing.span, ticks, None);
+        recorder.launched(site.launch(kernel, timing.span, ticks, None));
     }
-    Ok(Results { buffers: buffers.into_iter().map(Storage::of_host).collect(), dynamic_sizes })
+    Ok(Results { buffers: buffers.into_iter().map(Storage::of_host).collect(), dynamic_sizes, rows })
+}
+
+/// Returns the sizes of the kernel's named dimensions, as arguments, and the number of rows if it
+/// computes a batch in pieces.
+fn given_sizes(kernel: &Kernel, inputs: &[Value]) -> Result<(Vec<Buffer>, Option<i64>)> {
+    let mut rows = None;
+    let mut sizes = Vec::with_capacity(kernel.sizes.len());
+    for &(input, dimension) in &kernel.sizes {
+        let Some(Value::Tensor(tensor)) = inputs.get(input) else {
+            return Err(Error::internal(format!("expected an array at input {input}")));
+        };
+        let size = tensor.shape().size(dimension);
+        let narrow = i32::try_from(size).map_err(|_| Error::internal("a size exceeds its range"))?;
+        sizes.push(Buffer::from_bytes(&narrow.to_ne_bytes())?);
+        rows = kernel.is_in_pieces().then_some(size);
+    }
+    Ok((sizes, rows))
+}
+
+/// Copies a tensor to the beginning of each dimension of a larger array. The rest is uninitialized.
+fn in_corner(tensor: &Tensor, bounds: &ArrayShape, device: &Place) -> Result<Buffer> {
+    let mut buffer = device.allocate(bounds.byte_size() as usize)?;
+    let bytes = bounds.element_type.byte_size();
+    copy_corner(tensor.on_host()?, &tensor.shape().sizes(), &mut buffer, &bounds.sizes(), bytes);
+    Ok(buffer)
+}
+
+fn copy_corner(from: &[u8], sizes: &[i64], to: &mut [u8], bounds: &[i64], bytes: usize) {
+    let count = |sizes: &[i64]| sizes.iter().product::<i64>() as usize * bytes;
+    // Equal dimensions are contiguous in both.
+    if sizes.get(1..) == bounds.get(1..) {
+        return to[..from.len()].copy_from_slice(from);
+    }
+    let (row, into) = (count(&sizes[1..]), count(&bounds[1..]));
+    for k in 0..sizes[0] as usize {
+        let from = &from[k * row..(k + 1) * row];
+        copy_corner(from, &sizes[1..], &mut to[k * into..(k + 1) * into], &bounds[1..], bytes);
+    }
+}
+
+/// Shapes of a kernel's results: with the true number of rows, if it is known.
+fn result_shapes(kernel: &Kernel, rows: Option<i64>) -> Vec<Arc<ArrayShape>> {
+    let Some(rows) = rows else { return kernel.results.clone() };
+    let shape = |(output, shape): (&Output, &Arc<ArrayShape>)| {
+        if output.sizes().is_empty() {
+            return shape.clone();
+        }
+        let mut sizes = shape.sizes();
+        sizes[0] = rows;
+        Arc::new(ArrayShape::new(shape.element_type, &sizes))
+    };
+    kernel.executable.interface().own_results().zip(&kernel.results).map(shape).collect()
 }
 
 /// Converts a kernel's results to the node's outputs and the new values of variables, cut to the
@@ -210,9 +275,10 @@ fn deliver(
 ) -> Result<()> {
     let mut results: Vec<Option<Tensor>> = Vec::with_capacity(call_results.buffers.len());
     let outputs = kernel.executable.interface().own_results();
-    for (k, ((output, shape), buffer)) in outputs.zip(&kernel.results).zip(call_results.buffers).enumerate() {
-        let tensor = Tensor::of_storage(shape.clone(), buffer);
-        if output.sizes().is_empty() {
+    let shapes = result_shapes(kernel, call_results.rows);
+    for (k, ((output, shape), buffer)) in outputs.zip(shapes).zip(call_results.buffers).enumerate() {
+        let tensor = Tensor::of_storage(shape, buffer);
+        if output.sizes().is_empty() || call_results.rows.is_some() {
             results.push(Some(tensor));
             continue;
         }

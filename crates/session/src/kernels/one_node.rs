@@ -4,7 +4,9 @@ use super::{Operand, Site};
 use crate::op_kind::{is_array, must_compile};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use shape::PrimitiveType;
+use shape::{ArrayShape, PrimitiveType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::{Error, Result};
 use tf::{DataType, FunctionLibrary, Node, NodeProgram, NodeVariable, Program, VariableState};
 
@@ -28,6 +30,9 @@ pub(super) struct OneNode {
 /// Builds the program of a node for these operands.
 pub(super) fn program(site: &Site, operands: &[Operand], library: &FunctionLibrary) -> Result<OneNode> {
     let mut inputs = NodeProgram::new();
+    for bound in bounds(operands) {
+        inputs.dimension(bound);
+    }
     for (operand, &data_type) in operands.iter().zip(&site.input_types) {
         add_input(&mut inputs, operand, data_type)?;
     }
@@ -36,8 +41,42 @@ pub(super) fn program(site: &Site, operands: &[Operand], library: &FunctionLibra
     for k in 0..program.variables.len() {
         program.variables[k].readonly = !import::may_write(&program, k);
     }
-    let feeds = operands.iter().enumerate().filter(|(_, operand)| matches!(operand, Operand::Array(_)));
+    let is_feed = |operand: &Operand| matches!(operand, Operand::Array(_) | Operand::Sized { .. });
+    let feeds = operands.iter().enumerate().filter(|(_, operand)| is_feed(operand));
     Ok(OneNode { program, feeds: feeds.map(|(k, _)| k).collect(), outputs })
+}
+
+/// The bound of each name, in the order of their numbers.
+pub(super) fn bounds(operands: &[Operand]) -> Vec<i64> {
+    let places = named_dimensions(operands);
+    let bound = |&(input, dimension): &(usize, usize)| match &operands[input] {
+        Operand::Sized { shape, .. } => shape.size(dimension),
+        _ => 0,
+    };
+    places.iter().map(bound).collect()
+}
+
+/// An input and a dimension of it with each name, in the order of their numbers.
+pub(super) fn named_dimensions(operands: &[Operand]) -> Vec<(usize, usize)> {
+    let mut places = BTreeMap::new();
+    for (input, operand) in operands.iter().enumerate() {
+        let Operand::Sized { named, .. } = operand else { continue };
+        for (&dimension, &name) in named {
+            places.entry(name).or_insert((input, dimension));
+        }
+    }
+    places.into_values().collect()
+}
+
+/// The operands for one size of their only name.
+pub(super) fn at_size(operands: &[Operand], size: i64) -> Vec<Operand> {
+    let of_operand = |operand: &Operand| {
+        let Operand::Sized { shape, named } = operand else { return operand.clone() };
+        let mut sizes = shape.sizes();
+        named.keys().for_each(|&dimension| sizes[dimension] = size);
+        Operand::Array(Arc::new(ArrayShape::new(shape.element_type, &sizes)))
+    };
+    operands.iter().map(of_operand).collect()
 }
 
 /// The source of each output of a node.
@@ -61,7 +100,10 @@ fn sources(node: &Node) -> Result<Vec<Source>> {
 fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) -> Result<()> {
     let is_reference = data_type.is_ref();
     match operand {
-        Operand::Array(shape) => program.argument(data_type.base(), shape.sizes()),
+        Operand::Array(shape) => program.argument(data_type.base(), shape.sizes(), BTreeMap::new()),
+        Operand::Sized { shape, named } => {
+            program.argument(data_type.base(), shape.sizes(), named.clone());
+        }
         Operand::Constant(tensor) => {
             let content = Bytes::copy_from_slice(tensor.bytes());
             program.constant(data_type.base(), &tensor.shape().sizes(), content);

@@ -11,6 +11,8 @@ use support::Result;
 pub(super) struct Results {
     pub(super) buffers: Vec<Storage>,
     pub(super) dynamic_sizes: Vec<i64>,
+    /// Number of rows of results that end after the true ones.
+    pub(super) rows: Option<i64>,
 }
 
 /// Duration of a launch. Zero if not requested.
