@@ -147,3 +147,152 @@ fn errors_name_the_function_the_array_and_the_flag() {
     let error = refuse(&mut build(path, &["--signature", "add"]), path);
     assert!(error.contains("'layer.w': the file has f32[3,4], but the argument is f32[4,3]"), "{error}");
 }
+
+/// Two functions with a batch of their own range, of which one also has tokens, and a third without
+/// either. They share the weights, and the number of calls.
+const MODEL: &str = r#"saved_model_schema_version: 1
+meta_graphs {
+meta_info_def { tags: "serve" }
+graph_def {
+node { name: "px" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: -1 } dim { size: 64 } } } } }
+node { name: "dx" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 64 } } } } }
+node { name: "one" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 1 } dim { size: 64 } } } } }
+node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor {
+       dtype: DT_FLOAT tensor_shape { dim { size: 64 } dim { size: 32 } } WEIGHTS } } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "inc" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }
+node { name: "calls" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { } } } attr { key: "shared_name" value { s: "calls" } } }
+node { name: "pooled" op: "Sum" input: "px" input: "axis" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tidx" value { type: DT_INT32 } } }
+node { name: "pm" op: "MatMul" input: "pooled" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "count" op: "AssignAddVariableOp" input: "calls" input: "inc" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "counted" op: "ReadVariableOp" input: "calls" input: "^count" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "py" op: "AddV2" input: "pm" input: "counted" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "read" op: "ReadVariableOp" input: "calls" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "dm" op: "MatMul" input: "dx" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "dy" op: "AddV2" input: "dm" input: "read" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "sy" op: "MatMul" input: "one" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1286 } }
+signature_def { key: "prefill" value {
+  inputs { key: "x" value { name: "px:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } dim { size: -1 } dim { size: 64 } } } }
+  outputs { key: "y" value { name: "py:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } dim { size: 32 } } } }
+  method_name: "tensorflow/serving/predict" } }
+signature_def { key: "decode" value {
+  inputs { key: "x" value { name: "dx:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } dim { size: 64 } } } }
+  outputs { key: "y" value { name: "dy:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } dim { size: 32 } } } }
+  method_name: "tensorflow/serving/predict" } }
+signature_def { key: "single" value {
+  inputs { key: "x" value { name: "one:0" dtype: DT_FLOAT tensor_shape { dim { size: 1 } dim { size: 64 } } } }
+  outputs { key: "y" value { name: "sy:0" dtype: DT_FLOAT tensor_shape { dim { size: 1 } dim { size: 32 } } } }
+  method_name: "tensorflow/serving/predict" } }
+}
+"#;
+
+/// The weight in row `k` and column `c` is `(k + 3 c) mod 7`.
+fn write_model(path: &Path) {
+    let weights: Vec<String> =
+        (0..64 * 32).map(|at| format!("float_val: {}", (at / 32 + 3 * (at % 32)) % 7)).collect();
+    std::fs::create_dir(path.join("net")).expect("a directory");
+    let text = MODEL.replace("WEIGHTS", &weights.join(" "));
+    std::fs::write(path.join("net/saved_model.pbtxt"), text).expect("written");
+}
+
+/// Runs all functions for several sizes, and prints the places with wrong results.
+const SIZES_MAIN: &str = "#include <cstdio>
+#include \"net.h\"
+static float weight(int k, int c) { return static_cast<float>((k + 3 * c) % 7); }
+static float x(int row, int token, int k) { return static_cast<float>((row + 2 * token + k) % 3 - 1); }
+static bool wrong(const char* name, int batch, float got, float want) {
+  if (got == want) return false;
+  std::printf(\"%s of %d rows: %g, not %g\\n\", name, batch, static_cast<double>(got), static_cast<double>(want));
+  return true;
+}
+int main() {
+  std::string error;
+  if (!Net::LoadDefaultConstants(\"net.constants\", &error)) return std::puts(error.c_str()), 1;
+  static Net net;
+  float calls = 0;
+  for (int batch = 1; batch <= 20; ++batch) {
+    const int tokens = 1 + batch * 5 % 12, rows = batch < 5 ? batch : 5;
+    for (int r = 0; r < rows; ++r)
+      for (int t = 0; t < tokens; ++t)
+        for (int k = 0; k < 64; ++k) net.prefill().arg_x(r, t, k) = x(r, t, k);
+    for (int r = 0; r < batch; ++r)
+      for (int k = 0; k < 64; ++k) net.decode().arg_x(r, k) = x(r, 0, k);
+    for (int k = 0; k < 64; ++k) net.single().arg_x(0, k) = x(batch, 0, k);
+    if (!net.prefill().Run(rows, tokens) || !net.decode().Run(batch) || !net.single().Run()) return std::puts(\"failed\"), 1;
+    calls += 1;
+    if (net.prefill().result_y_dim_size(0) != rows || net.decode().result_y_dim_size(0) != batch) return std::puts(\"sizes\"), 1;
+    for (int c = 0; c < 32; ++c) {
+      for (int r = 0; r < rows; ++r) {
+        float sum = calls;
+        for (int t = 0; t < tokens; ++t)
+          for (int k = 0; k < 64; ++k) sum += x(r, t, k) * weight(k, c);
+        if (wrong(\"prefill\", batch, net.prefill().result_y(r, c), sum)) return 1;
+      }
+      for (int r = 0; r < batch; ++r) {
+        float sum = calls;
+        for (int k = 0; k < 64; ++k) sum += x(r, 0, k) * weight(k, c);
+        if (wrong(\"decode\", batch, net.decode().result_y(r, c), sum)) return 1;
+      }
+      float sum = 0;
+      for (int k = 0; k < 64; ++k) sum += x(batch, 0, k) * weight(k, c);
+      if (wrong(\"single\", batch, net.single().result_y(0, c), sum)) return 1;
+    }
+  }
+  if (net.decode().Run(21) || net.decode().error_msg() != \"batch is out of range: 1..20\") return std::puts(\"range\"), 1;
+  if (net.prefill().Run(5, 13) || net.prefill().error_msg() != \"tokens is out of range: 1..12\") return std::puts(\"range\"), 1;
+  if (net.prefill().Run(6, 1) || net.prefill().Run(0, 1)) return std::puts(\"range\"), 1;
+  if (*net.decode().var_calls_data() != calls) return std::puts(\"a failed run has an effect\"), 1;
+  if (net.prefill().constants() != net.decode().constants()) return std::puts(\"constants\"), 1;
+  return net.prefill().var_calls_data() != net.decode().var_calls_data();
+}
+";
+
+#[test]
+fn functions_have_sizes_of_their_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    write_model(path);
+    let build = |flags: &[&str]| {
+        let mut command = tfcompile(path);
+        command
+            .args([
+                "build",
+                "net",
+                "--signature=prefill,decode,single",
+                "--constants=file",
+                "--variables-to-feed=all",
+            ])
+            .args(flags);
+        command
+    };
+    let shared = ["--dim=x.1=tokens", "--dim=tokens=1..12", "--dim=batch=1..20"];
+    succeed(&mut build(&[&shared[..], &["--dim=prefill:batch=1..5", "--sizes=decode:batch=3"]].concat()));
+    std::fs::write(path.join("main.cc"), SIZES_MAIN).expect("written");
+    let flags =
+        ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I.", "-Iinclude", "main.cc", "net.o", "-pthread"];
+    succeed(Command::new("c++").current_dir(path).args(flags).args(["-o", "main"]));
+    let output = Command::new("./main").current_dir(path).output().expect("it runs");
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()),
+        (Some(0), String::new())
+    );
+    // The weights, packed once for all functions and sizes, and little else.
+    let constants = std::fs::metadata(path.join("net.constants")).expect("a file").len();
+    assert!((8192..2 * 8192).contains(&constants), "{constants} bytes of constants");
+
+    // A flag must have an effect on one of the functions, and on the one that it names.
+    let error = refuse(&mut build(&["--dim=x.1=8", "--dim=rows=3"]), path);
+    assert!(error.contains("--dim rows: no function has a dimension of this name"), "{error}");
+    let error = refuse(&mut build(&["--dim=x.1=8", "--sizes=tokens=3"]), path);
+    assert!(error.contains("--sizes tokens: no function has a dimension"), "{error}");
+    let error = refuse(&mut build(&["--dim=x.1=8", "--dim=decode:x.1=8"]), path);
+    assert!(error.contains("function 'decode'") && error.contains("has size 64 in the graph"), "{error}");
+}

@@ -32,10 +32,8 @@ pub(super) fn methods(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.line(&format!("bool set_{name}(::std::int64_t size) {{ return SetNamedSize({index}, size); }}"));
         out.blank();
     }
-    if names.sizes.len() == 1 {
-        out.line(&format!("using {}::Run;", base(artifact)));
-    }
-    run_with_size(out, &names.sizes);
+    out.line(&format!("using {}::Run;", base(artifact)));
+    run_with_sizes(out, &names.sizes);
 }
 
 /// Writes the public methods of a freestanding class, which has the array `sizes_`.
@@ -58,7 +56,7 @@ pub(super) fn freestanding_methods(out: &mut Text, names: &CppNames) {
         out.line("}");
         out.blank();
     }
-    run_with_size(out, &names.sizes);
+    run_with_sizes(out, &names.sizes);
 }
 
 /// Writes the beginning of `Run` of a freestanding class.
@@ -114,12 +112,19 @@ fn limits(out: &mut Text, size: &Size) {
     out.line(&format!("static constexpr ::std::int64_t k{camel}Max = {};", size.range.high));
 }
 
-/// Writes the method that sets the only size and runs.
-fn run_with_size(out: &mut Text, sizes: &[Size]) {
-    let [size] = sizes else { return };
-    out.comment("Sets the size and runs.");
-    out.line("bool Run(::std::int64_t size) {");
-    out.line(&format!("  set_{}(size);", size.name));
+/// Writes the method that sets all sizes and runs.
+fn run_with_sizes(out: &mut Text, sizes: &[Size]) {
+    out.comment(if sizes.len() == 1 { "Sets the size and runs." } else { "Sets the sizes and runs." });
+    let parameter = |size: &Size| match sizes.len() {
+        1 => "size".to_owned(),
+        _ => format!("{}_size", size.name),
+    };
+    let parameters: Vec<String> =
+        sizes.iter().map(|size| format!("::std::int64_t {}", parameter(size))).collect();
+    out.line(&format!("bool Run({}) {{", parameters.join(", ")));
+    for size in sizes {
+        out.line(&format!("  set_{}({});", size.name, parameter(size)));
+    }
     out.line("  return Run();");
     out.line("}");
     out.blank();

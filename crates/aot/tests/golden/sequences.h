@@ -118,6 +118,14 @@ class Sequences final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunctio
   ::std::int64_t past_tokens() const { return NamedSize(1); }
   bool set_past_tokens(::std::int64_t size) { return SetNamedSize(1, size); }
 
+  using ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction::Run;
+  // Sets the sizes and runs.
+  bool Run(::std::int64_t dim_class_size, ::std::int64_t past_tokens_size) {
+    set_dim_class(dim_class_size);
+    set_past_tokens(past_tokens_size);
+    return Run();
+  }
+
   // Arguments, by position and by name. For argument N with elements of type T:
   //
   //   void set_argN_data(const void* data)  sets the buffer for the following calls of Run.

@@ -1,6 +1,7 @@
 //! Flags from which the config of a model is inferred if it comes without one.
 
 use clap::Args;
+use std::collections::BTreeSet;
 use support::{Error, Result};
 use tf::{BATCH_RANGE, DimSize, InferOptions};
 
@@ -18,11 +19,13 @@ pub(crate) struct InferArgs {
     /// Size that the graph leaves open, a number or a range: batch=16 or batch=1..64 for the
     /// leading dimension of every feed, x.1=100 for dimension 1 of feed x, or the name of a
     /// symbolic dimension of the model. Dimensions with one name have one size: --dim
-    /// tokens=1..512 --dim x.1=tokens --dim y.1=tokens. Can be repeated [default: batch=1..64]
+    /// tokens=1..512 --dim x.1=tokens --dim y.1=tokens. Of several functions (--signature
+    /// prefill,decode), a flag is for those that have the dimension, or for one: --dim
+    /// decode:batch=1..8. Can be repeated [default: batch=1..64]
     #[arg(long, value_name = "NAME=N|LOW..HIGH|NAME", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
     /// Sizes of a dimension with a range that get code of their own, in addition to a few that are
-    /// chosen: batch=16,32. Can be repeated
+    /// chosen: batch=16,32. For one of several functions: decode:batch=16. Can be repeated
     #[arg(long, value_name = "NAME=N,N,..", conflicts_with = "config")]
     pub(crate) sizes: Vec<String>,
     /// Value of a feed that becomes a constant, so that sizes may follow from it: numbers that
@@ -32,6 +35,9 @@ pub(crate) struct InferArgs {
     /// Short for --dim batch=N
     #[arg(long, value_name = "N", conflicts_with = "config")]
     pub(crate) batch: Option<String>,
+    /// Names in `dim` and `sizes` that another function may have instead of this one.
+    #[arg(skip)]
+    pub(crate) shared_names: BTreeSet<String>,
 }
 
 impl InferArgs {
@@ -40,6 +46,7 @@ impl InferArgs {
         let mut options = InferOptions {
             fetches: self.fetch.iter().map(|text| output(text)).collect::<Result<_>>()?,
             batch_range: Some(BATCH_RANGE),
+            shared_names: self.shared_names.clone(),
             ..InferOptions::default()
         };
         for text in &self.shape {
@@ -71,6 +78,34 @@ impl InferArgs {
             }
         }
         Ok(options)
+    }
+
+    /// Returns the flags for one of several functions: those that begin with its name and a colon,
+    /// without it, and those that begin with no function's name and have not been replaced.
+    pub(crate) fn of_function(&self, function: &str, functions: &[String]) -> Self {
+        let mut shared_names: BTreeSet<String> = self.batch.iter().map(|_| "batch".to_owned()).collect();
+        let name = |text: &str| text.rsplit_once('=').map_or(text, |(name, _)| name).to_owned();
+        let mut select = |flags: &[String]| {
+            let of = |flag: &String| {
+                let owner = flag.split_once(':').filter(|(owner, _)| functions.iter().any(|f| f == owner));
+                owner.map(|(owner, rest)| (owner.to_owned(), rest.to_owned()))
+            };
+            let is_own = |(owner, rest): (String, String)| (owner == function).then_some(rest);
+            let mut selected: Vec<String> = flags.iter().filter_map(|flag| is_own(of(flag)?)).collect();
+            let own: BTreeSet<String> = selected.iter().map(|flag| name(flag)).collect();
+            for flag in flags.iter().filter(|flag| of(flag).is_none()) {
+                if !own.contains(&name(flag)) {
+                    shared_names.insert(name(flag));
+                    selected.push(flag.clone());
+                }
+            }
+            shared_names.retain(|name| !own.contains(name));
+            selected
+        };
+        let (dim, sizes) = (select(&self.dim), select(&self.sizes));
+        let has_own_batch = dim.iter().any(|flag| name(flag) == "batch") && !shared_names.contains("batch");
+        let batch = self.batch.clone().filter(|_| !has_own_batch);
+        Self { dim, sizes, batch, shared_names, ..self.clone() }
     }
 
     /// Returns the options of an inference that leaves no size open. `program` has fixed sizes.

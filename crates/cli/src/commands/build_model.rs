@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     let mut progress = Progress::new(&arguments.model, &name);
     let mut dumper = Dumper::new(xla);
-    let (input, report) = input(arguments, &arguments.model, xla, &mut progress, &mut dumper)?;
+    let (input, report, _) = input(arguments, &arguments.model, xla, &mut progress, &mut dumper)?;
     let artifacts = request.make(input, &mut progress, dumper)?;
     let mut files = artifacts.outputs(|kind| arguments.output.join(names.of(kind)))?;
     if let Some(path) = &arguments.depfile {
@@ -146,19 +146,19 @@ fn input(
     xla: &XlaFlags,
     progress: &mut Progress,
     dumper: &mut Dumper,
-) -> Result<(Input, String)> {
-    let Read { input, initial } = read(model, &xla.disabled_passes, progress, dumper)?;
-    let Some(scheme) = arguments.quantize else { return Ok((input, String::new())) };
+) -> Result<(Input, String, Vec<String>)> {
+    let Read { input, initial, unused } = read(model, &xla.disabled_passes, progress, dumper)?;
+    let Some(scheme) = arguments.quantize else { return Ok((input, String::new(), unused)) };
     let mut input = input;
     if functions::signatures(&arguments.model).is_some() {
         let (imported, has_layers) = find_layers(input)?;
         if !has_layers {
-            return Ok((imported, functions::NO_LAYERS.to_owned()));
+            return Ok((imported, functions::NO_LAYERS.to_owned(), unused));
         }
         input = imported;
     }
     let (input, report) = quantize(input, &initial, scheme, &arguments.quantization, progress)?;
-    Ok((input, report.to_text()))
+    Ok((input, report.to_text(), unused))
 }
 
 /// Options that the flags describe, for a class and an entry point.

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
     let name = model.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
-    let Read { input, initial } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
+    let Read { input, initial, .. } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
     let options = xla
         .options(BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "entry") });
     let bytes = compiler::guarded(|| {

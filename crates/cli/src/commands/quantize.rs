@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     }
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
-    let Read { input, initial } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
+    let Read { input, initial, .. } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
     if let Source::Graph { config, .. } = &input.source
         && let Some(dimension) = config.dimension.first()
     {

@@ -44,7 +44,7 @@ impl Program {
         }
         let mut progress = Progress::new(flags, &name);
         let mut dumper = Dumper::new(xla);
-        let Read { input, initial } = read(flags, &xla.disabled_passes, &mut progress, &mut dumper)?;
+        let Read { input, initial, .. } = read(flags, &xla.disabled_passes, &mut progress, &mut dumper)?;
         let program = compiler::guarded(|| {
             let checks = match &input.source {
                 Source::Hlo(program) => program.checks.clone(),

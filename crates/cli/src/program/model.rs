@@ -21,6 +21,8 @@ pub(crate) struct Read {
     /// Values that the model contains: of variables before the first run, by the names of their
     /// nodes, and of the arguments of a snapshot, by name.
     pub(crate) initial: BTreeMap<String, Literal>,
+    /// Flags for several functions that have no effect on this one.
+    pub(crate) unused: Vec<String>,
 }
 
 /// Reads the model and its config, which is inferred if no file is given. Prints notes to standard
@@ -34,7 +36,7 @@ pub(crate) fn read(
 ) -> Result<Read> {
     if let Some((input, initial)) = module_file::read(flags, disabled, progress, dumper)? {
         progress.ended("read", &String::new);
-        return Ok(Read { input, initial });
+        return Ok(Read { input, initial, unused: Vec::new() });
     }
     if flags.weights.is_some() {
         return Err(Error::invalid(
@@ -43,14 +45,18 @@ pub(crate) fn read(
         ));
     }
     let (model, file) = load(flags)?;
-    let (config, file) = match file {
-        Some((config, bytes)) => (config, Some(bytes)),
-        None => (inferred_config(&model, progress)?, None),
+    let (config, file, unused) = match file {
+        Some((config, bytes)) => (config, Some(bytes), Vec::new()),
+        None => {
+            let Inferred { config, unused, .. } = inferred(&model, progress)?;
+            (config, None, unused)
+        }
     };
     let initial = model.initial.clone();
     progress.ended("read", &String::new);
     let loop_bounds = loop_bounds(&flags.loop_bound)?;
-    Ok(Read { input: Input::of_model(model, config, file).with_loop_bounds(loop_bounds), initial })
+    let input = Input::of_model(model, config, file).with_loop_bounds(loop_bounds);
+    Ok(Read { input, initial, unused })
 }
 
 /// Reads the model, and the config with the bytes of its file if one is given.
@@ -74,13 +80,13 @@ pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)
     })
 }
 
-fn inferred_config(model: &Model, progress: &Progress) -> Result<Config> {
+fn inferred(model: &Model, progress: &Progress) -> Result<Inferred> {
     let inferred = compiler::guarded(|| model.infer())?;
     if !inferred.problems.is_empty() {
         return Err(not_inferred(&model.name, &inferred));
     }
     inferred.notes.iter().for_each(|note| progress.note(note));
-    Ok(inferred.config)
+    Ok(inferred)
 }
 
 /// Error for a model whose config cannot be inferred. It lists every missing item with the flag

@@ -25,7 +25,7 @@ use crate::proto::{Config, Dim, Fetch, GraphDef, TensorId, TensorShapeProto};
 use edges::{Edges, Output};
 use feeds::{Shapes, Sources};
 use fetches::Finder;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
 /// Range of leading dimensions without a size that users get if they state none.
@@ -49,6 +49,8 @@ pub struct InferOptions {
     pub batch_range: Option<(i64, i64)>,
     /// Sizes with code of their own, by the name of the dimension, which has a range.
     pub sizes: BTreeMap<String, Vec<i64>>,
+    /// Names in `dims` and `sizes` that another function of the model may have instead of this one.
+    pub shared_names: BTreeSet<String>,
     /// Values of feeds that become constants, by the name of the feed or its node: numbers that
     /// commas separate.
     pub constants: BTreeMap<String, String>,
@@ -63,6 +65,8 @@ pub struct Inferred {
     pub notes: Vec<String>,
     /// Properties that could not be inferred, with fixes. Each may have several lines.
     pub problems: Vec<String>,
+    /// Flags for [`InferOptions::shared_names`] without effect.
+    pub unused: Vec<String>,
 }
 
 /// Infers a config. Returns an error only if the graph itself is invalid; missing parts of the

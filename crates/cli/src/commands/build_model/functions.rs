@@ -31,11 +31,18 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     let mut dumper = Dumper::new(xla);
     let (mut functions, mut reports) = (Vec::new(), String::new());
     let mut has_layers = arguments.quantize.is_none();
+    // Flags without effect on any function so far.
+    let mut unused: Option<Vec<String>> = None;
     for signature in signatures {
         let mut model = arguments.model.clone();
         model.choice.signature = Some(signature.clone());
+        model.inference = model.inference.of_function(signature, signatures);
         let input = input(arguments, &model, xla, &mut progress, &mut dumper);
-        let (input, report) = input.map_err(|e| e.context(format!("function '{signature}'")))?;
+        let (input, report, not_here) = input.map_err(|e| e.context(format!("function '{signature}'")))?;
+        unused = match unused {
+            Some(unused) => Some(unused.into_iter().filter(|flag| not_here.contains(flag)).collect()),
+            None => Some(not_here),
+        };
         has_layers |= report != NO_LAYERS;
         if !report.is_empty() {
             reports += &format!("function '{signature}': {report}");
@@ -45,6 +52,12 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
         let entry_point = format!("{name}_{signature}");
         let options = options(arguments, &format!("{cpp_class}{suffix}"), &entry_point, xla)?;
         functions.push(Function { name: signature.clone(), input, options });
+    }
+    if let Some(flag) = unused.iter().flatten().next() {
+        return Err(Error::invalid(format!(
+            "{flag}: no function has a dimension of this name that the model leaves open: correct or remove the flag"
+        ))
+        .coded(Code::NotInferred));
     }
     if !has_layers {
         return Err(Error::invalid(

@@ -1,8 +1,9 @@
 //! Sizes of dimensions that the graph leaves open: numbers, or ranges from which the caller of the
 //! program chooses.
 
+use super::Inferred;
 use super::names::UsedNames;
-use crate::proto::{Config, Dim, Dimension, TensorShapeProto};
+use crate::proto::{Dim, Dimension, TensorShapeProto};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
@@ -28,6 +29,8 @@ pub(super) struct Dims {
     batch_range: Option<(i64, i64)>,
     /// Sizes with code of their own, by the name of the dimension.
     sizes: BTreeMap<String, Vec<i64>>,
+    /// Names that may be those of another function.
+    shared: BTreeSet<String>,
     /// Names that the model gives to leading dimensions.
     leading: BTreeSet<String>,
     used: BTreeSet<String>,
@@ -43,9 +46,10 @@ impl Dims {
         given: BTreeMap<String, DimSize>,
         batch_range: Option<(i64, i64)>,
         sizes: BTreeMap<String, Vec<i64>>,
+        shared: BTreeSet<String>,
     ) -> Self {
         let (leading, used, known, ranges) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
-        Self { given, batch_range, sizes, leading, used, known, ranges, defaults: BTreeMap::new() }
+        Self { given, batch_range, sizes, shared, leading, used, known, ranges, defaults: BTreeMap::new() }
     }
 
     /// Marks the name of a leading dimension of a feed. Other dimensions of this name are as open.
@@ -71,8 +75,11 @@ impl Dims {
         }
         let is_given = self.given.contains_key(&own);
         if let Some(size) = stated {
-            self.used.extend(is_given.then(|| own.clone()));
-            return match self.given.get(&own) {
+            let given = self.given.get(&own);
+            let is_elsewhere =
+                given.is_some_and(|given| *given != DimSize::Known(size)) && self.shared.contains(&own);
+            self.used.extend((is_given && !is_elsewhere).then(|| own.clone()));
+            return match given.filter(|_| !is_elsewhere) {
                 None => Ok(Some(known(size))),
                 Some(DimSize::Known(given)) if *given == size => Ok(Some(known(size))),
                 Some(DimSize::Known(given)) => Err(Error::invalid(format!(
@@ -123,10 +130,10 @@ impl Dims {
         Dim { size: -1, name: name.to_owned() }
     }
 
-    /// Adds the dimensions with ranges to a config, under names that no feed has. Returns notes for
-    /// the user, and problems: flags without effect.
-    pub(super) fn finish(self, config: &mut Config) -> (Vec<String>, Vec<String>) {
-        let (mut notes, mut problems) = (Vec::new(), Vec::new());
+    /// Adds the dimensions with ranges to a config, under names that no feed has. Adds notes for
+    /// the user, and flags without effect.
+    pub(super) fn finish(self, inferred: &mut Inferred) {
+        let Inferred { config, notes, problems, unused } = inferred;
         let mut names = UsedNames::default();
         for feed in &config.feed {
             names.claim(&(feed.name.clone(), 0));
@@ -158,13 +165,22 @@ impl Dims {
             ));
         }
         for name in self.sizes.keys() {
-            if !self.ranges.iter().any(|range| range.name == *name) {
+            if self.ranges.iter().any(|range| range.name == *name) {
+                continue;
+            }
+            if self.shared.contains(name) {
+                unused.push(format!("--sizes {name}"));
+            } else {
                 problems.push(format!(
                     "--sizes {name} names no dimension with a range: add --dim {name}=LOW..HIGH"
                 ));
             }
         }
         for name in self.given.keys().filter(|name| !self.used.contains(*name)) {
+            if self.shared.contains(name) {
+                unused.push(format!("--dim {name}"));
+                continue;
+            }
             if name == BATCH {
                 notes.push("--dim batch has no effect: no feed has an unknown leading dimension".to_owned());
                 continue;
@@ -175,7 +191,6 @@ impl Dims {
                 known.join(", ")
             ));
         }
-        (notes, problems)
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) struct Shapes {
 impl Shapes {
     pub(super) fn new(graph: &GraphDef, options: InferOptions) -> Self {
         let producer = graph.versions.as_ref().map_or(0, |v| v.producer);
-        let dims = Dims::new(options.dims, options.batch_range, options.sizes);
+        let dims = Dims::new(options.dims, options.batch_range, options.sizes, options.shared_names);
         Self { given: options.shapes, producer, used_shapes: BTreeSet::new(), dims, open: Vec::new() }
     }
 
@@ -174,9 +174,7 @@ impl Shapes {
                 id.0, id.1
             ));
         }
-        let (notes, problems) = self.dims.finish(&mut inferred.config);
-        inferred.notes.extend(notes);
-        inferred.problems.extend(problems);
+        self.dims.finish(inferred);
     }
 }
 
