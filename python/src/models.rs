@@ -232,7 +232,8 @@ pub(crate) fn hlo<'py>(
                     )));
                 }
             };
-            let program = options.read_whole()?.input.source.without_checks()?.import(&mut NoObserver)?;
+            let program =
+                options.read_whole()?.input.source.without_checks()?.import_whole(&mut NoObserver)?;
             let result_names = program.interface.result_names();
             let options = BackOptions::new(options.targets()?.0, "entry");
             let module = at_stage(program.module, stage, &options, &mut NoObserver)?;

@@ -135,10 +135,32 @@ pub struct Provenance {
     pub input_hashes: Vec<(String, String)>,
     /// Names of the kernels in the object, in schedule order.
     pub kernels: Vec<String>,
+    /// Sizes of a batch with code of their own, in ascending order.
+    pub sizes: Vec<SizeFacts>,
     /// Processors that the object has code for if it chooses at run time; otherwise empty.
     pub versions: Vec<String>,
     /// Functions in the object with the size of their code in bytes.
     pub functions: Vec<(String, u64)>,
+}
+
+/// A size of a batch with code of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeFacts {
+    /// Number of rows.
+    pub size: i64,
+    /// Bytes of the code that no smaller size has.
+    pub code: u64,
+    /// Bytes of the constants that no smaller size has.
+    pub constants: u64,
+    /// Estimated time of a run in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+impl SizeFacts {
+    /// Estimated number of rows per second.
+    pub fn rows_per_second(&self) -> f64 {
+        self.size as f64 * 1e9 / self.nanoseconds.max(1) as f64
+    }
 }
 
 impl Artifact {

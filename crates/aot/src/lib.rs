@@ -27,7 +27,7 @@ mod template;
 
 pub use archive::{Member, archive};
 pub use artifact::{
-    Artifact, DeviceDriver, DeviceTarget, MemorySizes, ProfileCounter, Provenance, Signature,
+    Artifact, DeviceDriver, DeviceTarget, MemorySizes, ProfileCounter, Provenance, Signature, SizeFacts,
 };
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{

@@ -30,9 +30,12 @@
 //! - `profile_counters`
 //! - `inputs`: SHA-256 by role
 //! - `kernels`: names
+//! - `sizes`, only for programs that compute a batch in pieces of a few sizes: for each, its number
+//!   of rows (`size`), the bytes of `code` and `constants` that no smaller size has, and the
+//!   estimated time of a run in `nanoseconds`
 //! - `functions`: names of the object's functions with the size of their code in bytes
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, SizeFacts};
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
 use hlo::{Argument, Identifier, Interface, NamedDimension, Origin, Output, Role, SizeRange};
@@ -135,6 +138,13 @@ fn json(artifact: &Artifact) -> Result<Value> {
         "kernels": provenance.kernels,
         "functions": functions,
     });
+    if !provenance.sizes.is_empty() {
+        let size = |facts: &SizeFacts| {
+            let SizeFacts { size, code, constants, nanoseconds } = facts;
+            json!({ "size": size, "code": code, "constants": constants, "nanoseconds": nanoseconds })
+        };
+        all["sizes"] = provenance.sizes.iter().map(size).collect();
+    }
     if let Some(device) = &artifact.device {
         all["device"] = json!({ "driver": device.driver.name(), "architectures": device.architectures });
     }

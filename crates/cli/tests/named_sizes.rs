@@ -173,3 +173,44 @@ fn results_are_those_of_a_program_with_that_size() {
     let output = succeed(tfcompile(place.path()).args(["run", "m.hlo", "--feed=x=ones", "--size=x_0=3"]));
     assert!(String::from_utf8_lossy(&output.stdout).contains("result0: f32[3,2]"));
 }
+
+#[test]
+fn the_price_and_the_gain_of_each_size_are_reported() {
+    let place = tempfile::tempdir().expect("a directory");
+    let model = root().join("tests/saved_models/keras3");
+    let mut build = tfcompile(place.path());
+    build.arg("build").arg(&model).args(["--dim=batch=1..64", "--sizes=batch=16", "-v", "--name=net"]);
+    let output = succeed(build.args(["--emit=obj,header,metadata", "--output=out"]));
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).expect("UTF-8");
+    let mut inspect = tfcompile(place.path());
+    let object =
+        if place.path().join("out/net.metadata.o").exists() { "out/net.metadata.o" } else { "out/net.o" };
+    let output = succeed(inspect.args(["inspect", object, "--json"]));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let metadata = &json["programs"][0]["metadata"];
+    let numbers = |key: &str| -> Vec<u64> {
+        let sizes = metadata["sizes"].as_array().expect("a list").iter();
+        sizes.map(|size| size[key].as_u64().expect("a number")).collect()
+    };
+    let sizes = numbers("size");
+    assert!(sizes.starts_with(&[1]) && sizes.contains(&16) && sizes.is_sorted(), "{sizes:?}");
+    // The rest is the entry.
+    let functions = metadata["functions"].as_array().expect("a list").iter();
+    let all: u64 = functions.map(|function| function["bytes"].as_u64().expect("a number")).sum();
+    let code = numbers("code");
+    let own: u64 = code.iter().sum();
+    assert!(code.iter().all(|&bytes| bytes > 0) && own < all && 2 * own > all, "{code:?} of {all}");
+    let constants = numbers("constants");
+    assert_eq!(constants.iter().sum::<u64>(), metadata["memory"]["constants"].as_u64().expect("a number"));
+    assert!(numbers("nanoseconds").iter().all(|&time| time > 0));
+    // The same numbers for a person.
+    for (size, bytes) in sizes.iter().zip(&code) {
+        let is_row = |line: &str| {
+            line.split_whitespace().take(2).eq([size.to_string().as_str(), bytes.to_string().as_str()])
+        };
+        assert!(text.lines().any(is_row), "{size}: {text}");
+    }
+    let output = succeed(tfcompile(place.path()).args(["inspect", object]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("times the rows/s of 1"));
+}

@@ -154,6 +154,8 @@ pub struct CompiledModule {
     pub large_constants: bool,
     /// Functions in address order. Empty for formats without a function table (WebAssembly).
     pub functions: Vec<FunctionSize>,
+    /// For each version, the symbol of each function of its program.
+    pub symbols: Vec<Vec<String>>,
     /// LLVM IR, if requested.
     pub llvm_ir: Option<String>,
     /// Assembly, if requested.
@@ -256,6 +258,7 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
         stack_bytes,
         large_constants,
         functions,
+        symbols: source.symbols,
         llvm_ir,
         assembly,
         units,

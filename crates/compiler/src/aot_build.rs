@@ -224,7 +224,12 @@ impl Draft {
         let entry_point = &options.back.entry_point;
         let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
         aot::validate_entry_point(entry_point).coded(Code::OutputName)?;
-        let program = source.without_checks()?.import(observer)?;
+        let source = source.without_checks()?;
+        let program = if options.back.devices.is_empty() && !options.back.is_profiled {
+            source.import(observer)?
+        } else {
+            source.import_whole(observer)?
+        };
         let interface = program.interface.clone();
         let signature = Signature { entry_point, cpp_class: &cpp_class, interface: &interface };
         check_names(signature, options).coded(Code::OutputName)?;
@@ -264,6 +269,7 @@ impl Draft {
                 config: self.config,
                 input_hashes,
                 kernels: code.kernels.clone(),
+                sizes: code.sizes.clone(),
                 versions: versions(back, &object.code),
                 functions: aot::function_sizes(&code.output.object)?,
             },

@@ -2,6 +2,7 @@
 
 use crate::compiled::{Compiled, MachineCode};
 use crate::options::BackOptions;
+use crate::sizes::report::SizeCode;
 use crate::versions::variants;
 use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
@@ -24,7 +25,8 @@ pub fn compile_module(
 }
 
 /// Same as [`compile_module`], for a program. If it has modules for several sizes, the code
-/// computes a batch in pieces of these sizes; the result has the optimized module for all sizes.
+/// computes a batch in pieces of these sizes, and the result has the module for all sizes before
+/// any pass ([`is_in_pieces`]).
 pub fn compile_program(
     program: Program,
     options: &BackOptions,
@@ -34,9 +36,8 @@ pub fn compile_program(
         return compile_module(program.module, options, observer);
     }
     let (code, constants) = compile_pieces(&program, options, observer)?;
-    let (plan_options, mut module) = (options.plan.clone(), program.module);
-    optimize(&mut module, options, observer)?;
-    Ok(Compiled { module, plan_options, constants, code, open_device: None })
+    let plan_options = options.plan.clone();
+    Ok(Compiled { module: program.module, plan_options, constants, code, open_device: None })
 }
 
 /// Compiles the modules of a program in pieces. Returns the code, and the constants of all.
@@ -53,7 +54,7 @@ pub(crate) fn compile_pieces(
 }
 
 /// True if the code of a program is made of the modules for several sizes.
-pub(crate) fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
+pub fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
     !program.sized.is_empty() && options.devices.is_empty() && !options.is_profiled
 }
 
@@ -245,8 +246,12 @@ fn lower_pieces(
         }
     }
     let mut planned = Vec::with_capacity(plans.len());
-    for (sized, plan, _) in plans {
+    let mut sizes = Vec::with_capacity(plans.len());
+    for (sized, plan, nanoseconds) in plans {
+        let known = pool.size();
         planned.push((sized, Planned::of(&sized.module, plan, target, options, pool, observer)?));
+        let constants = pool.size() - known;
+        sizes.push(SizeCode { rows: sized.size, nanoseconds, constants, functions: Vec::new() });
     }
     let interface = &program.interface;
     let Some((parameter, argument, SizeRange { low, high })) = interface.sizes().next() else {
@@ -266,7 +271,10 @@ fn lower_pieces(
         reported_sizes: interface.size_count(),
     };
     let entry = EntryOptions { name: &options.entry_point, is_profiled: false };
-    let lowered = kernel::lower_batch(&batch, target, &entry)?;
+    let mut lowered = kernel::lower_batch(&batch, target, &entry)?;
+    for (size, functions) in sizes.iter_mut().zip(std::mem::take(&mut lowered.pieces)) {
+        size.functions = functions;
+    }
     let temps = planned.iter().map(|(_, planned)| planned.assignment.temps_size).max().unwrap_or(0);
     let scratch =
         planned.iter().map(|(_, planned)| planned.assignment.worker_scratch_size).max().unwrap_or(0);
@@ -278,7 +286,7 @@ fn lower_pieces(
     };
     last.assignment.temps_size = temps;
     last.assignment.worker_scratch_size = scratch;
-    last.finish(lowered, options, observer)
+    Ok(Lowered { sizes, ..last.finish(lowered, options, observer)? })
 }
 
 /// Joins the code for all targets. The sizes of the first assignment become large enough for all.
@@ -337,10 +345,17 @@ pub(crate) fn generate(
     if options.llvm_ir || options.assembly {
         observer.code(output.llvm_ir.as_deref(), output.assembly.as_deref());
     }
-    let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
+    let names = |program: &nest::Program| program.functions.values().map(|f| f.name.clone()).collect();
+    let all = std::iter::once(&first).chain(others.iter().map(|(_, lowered)| lowered));
+    let sizes: Vec<_> = all.map(|lowered| (lowered.sizes.clone(), names(&lowered.program))).collect();
+    let sizes = sizes::report::facts(&sizes, &output);
+    if !sizes.is_empty() {
+        observer.ended("code of sizes", &|| sizes::report::to_text(&sizes));
+    }
+    let kernels = names(&first.program);
     let Lowered { plan, assignment, counters: counted, .. } = first;
     let variants = others.into_iter().map(|(target, lowered)| (target, lowered.plan)).collect();
-    Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output, device: None })
+    Ok(MachineCode { plan, assignment, kernels, sizes, counters, counted, variants, output, device: None })
 }
 
 /// Lowered module for one target.
@@ -349,6 +364,8 @@ struct Lowered {
     assignment: BufferAssignment,
     program: nest::Program,
     counters: Vec<Counter>,
+    /// The sizes with code of their own, if there are several.
+    sizes: Vec<SizeCode>,
 }
 
 fn lower(
@@ -432,7 +449,7 @@ impl Planned {
         options: &BackOptions,
         observer: &mut dyn Observer,
     ) -> Result<Lowered> {
-        let kernel::Lowered { mut program, regions, counters } = lowered;
+        let kernel::Lowered { mut program, regions, counters, .. } = lowered;
         #[cfg(debug_assertions)]
         if let Some(defect) = options.planted
             && nest::defects::plant(&mut program, defect) == 0
@@ -444,6 +461,6 @@ impl Planned {
         nest::dedup(&mut program);
         observer.ended("kernel", &|| program.to_string());
         observer.ended("regions", &|| kernel::regions::to_text(&regions));
-        Ok(Lowered { plan: self.plan, assignment: self.assignment, program, counters })
+        Ok(Lowered { plan: self.plan, assignment: self.assignment, program, counters, sizes: Vec::new() })
     }
 }

@@ -1,6 +1,6 @@
 //! Compiled modules.
 
-use aot::ProfileCounter;
+use aot::{ProfileCounter, SizeFacts};
 use buffers::{BufferAssignment, ConstantsBlock};
 use codegen::CompiledModule;
 use hlo::Module;
@@ -13,7 +13,7 @@ use target::Target;
 /// A compiled module.
 #[derive(Debug)]
 pub struct Compiled {
-    /// Optimized HLO.
+    /// Optimized HLO. Of a program in pieces, the HLO for all sizes before any pass.
     pub module: Module,
     /// Options of the plan.
     pub plan_options: plan::Options,
@@ -34,6 +34,8 @@ pub struct MachineCode {
     pub assignment: BufferAssignment,
     /// Names of the kernels, in the order of their code.
     pub kernels: Vec<String>,
+    /// The sizes with code of their own, for a program in pieces.
+    pub sizes: Vec<SizeFacts>,
     /// Counters of the code; empty unless it is profiled.
     pub counters: Vec<ProfileCounter>,
     /// Instructions that the counters measure.

@@ -56,6 +56,7 @@ pub(crate) fn compile(
     });
     let kernels = program.kernels.functions.values().map(|f| f.name.clone()).collect();
     let code = MachineCode {
+        sizes: Vec::new(),
         plan,
         assignment,
         kernels,

@@ -36,11 +36,20 @@ impl Source {
         }
     }
 
-    /// Translates the program to HLO.
+    /// Translates the program to HLO, and to modules for a few sizes if its code is made of these.
     pub fn import(self, observer: &mut dyn Observer) -> Result<Program> {
+        self.import_for(true, observer)
+    }
+
+    /// Same as [`Self::import`], for readers of the HLO: without modules for sizes.
+    pub fn import_whole(self, observer: &mut dyn Observer) -> Result<Program> {
+        self.import_for(false, observer)
+    }
+
+    fn import_for(self, has_code: bool, observer: &mut dyn Observer) -> Result<Program> {
         match self {
             Self::Graph { graph, config, loop_bounds } => {
-                import_bounded(graph, config, loop_bounds, observer)
+                import_graph(graph, config, loop_bounds, has_code, observer)
             }
             Self::Hlo(HloProgram { program, .. }) => {
                 observer.ended("import", &|| program.module.to_text());
@@ -138,6 +147,16 @@ pub fn import_bounded(
     loop_bounds: LoopBounds,
     observer: &mut dyn Observer,
 ) -> Result<Program> {
+    import_graph(graph, config, loop_bounds, true, observer)
+}
+
+fn import_graph(
+    graph: GraphDef,
+    config: Config,
+    loop_bounds: LoopBounds,
+    has_code: bool,
+    observer: &mut dyn Observer,
+) -> Result<Program> {
     if config.dimension.len() != 1 {
         let mut program = tf::prepare(graph, config)?;
         program.loop_bounds = loop_bounds;
@@ -152,9 +171,14 @@ pub fn import_bounded(
     let [dimension] = &config.dimension[..] else { return import_program(program, observer) };
     let at_size =
         |size: i64| import::import_program(&prepare(config.clone().with_size(&dimension.name, size))?);
+    let whole = if has_code { None } else { Some(import_program(program.clone(), observer)) };
+    if let Some(Ok(imported)) = whole {
+        return Ok(imported);
+    }
     let pieces = sizes::pieces(&program, &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    let imported = match (import_program(program, observer), pieces) {
+    let whole = whole.unwrap_or_else(|| import_program(program, observer));
+    let imported = match (whole, pieces) {
         (Ok(mut imported), Ok(pieces)) => {
             imported.sized = pieces.sized;
             return Ok(imported);

@@ -31,7 +31,7 @@ pub use aot::ProfileCounter;
 pub use aot_build::{
     AotOptions, ConstantsFile, Function, Functions, FunctionsOutputs, Outputs, build, build_functions,
 };
-pub use back::{compile_module, compile_optimized, compile_program, optimize};
+pub use back::{compile_module, compile_optimized, compile_program, is_in_pieces, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
 pub use compiled::{Compiled, DeviceCode, MachineCode};

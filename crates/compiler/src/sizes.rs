@@ -1,5 +1,6 @@
 //! Programs for batches of any size: modules for a few sizes, of which the code of a batch is made.
 
+pub(crate) mod report;
 mod row_loop;
 
 use hlo::analysis::{RowUse, depends_on_size, independent_rows};

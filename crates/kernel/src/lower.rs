@@ -53,6 +53,8 @@ pub struct Lowered {
     pub regions: Vec<Region>,
     /// Measurements of the entry, in the order of the counters. Empty if the entry is not profiled.
     pub counters: Vec<Counter>,
+    /// For each piece of a batch, the names of its kernels.
+    pub pieces: Vec<Vec<String>>,
 }
 
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
@@ -93,7 +95,7 @@ pub fn lower_with(
     let context =
         entry::Context { module, schedule, assignment, target, kernels: &kernels, counters: &counters };
     let regions = entry::emit(&context, options.name, &mut program, names)?;
-    Ok(Lowered { program, regions, counters })
+    Ok(Lowered { program, regions, counters, pieces: Vec::new() })
 }
 
 /// Lowers a program for batches of any size within a range: several modules, each for a fixed
@@ -104,12 +106,16 @@ pub fn lower_batch(batch: &Batch<'_>, target: &Target, options: &EntryOptions<'_
     let mut names = Names::default();
     names.unique(options.name);
     let mut kernels = Vec::with_capacity(batch.pieces.len());
+    let mut pieces = Vec::with_capacity(batch.pieces.len());
     for piece in &batch.pieces {
+        let known = program.functions.len();
         kernels.push(lower_kernels(piece.parts, target, false, &mut program, &mut names)?);
+        let own = program.functions.values().skip(known);
+        pieces.push(own.map(|function| function.name.clone()).collect());
     }
     let names = &mut |wish: &str| names.unique(wish);
     let regions = entry::pieces::emit(batch, &kernels, target, options.name, &mut program, names)?;
-    Ok(Lowered { program, regions, counters: Vec::new() })
+    Ok(Lowered { program, regions, counters: Vec::new(), pieces })
 }
 
 /// Adds a module's kernels to a program.

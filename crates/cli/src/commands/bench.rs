@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
     let program = Program::compile(&arguments.model, xla, |signature, initial| {
         arrays = Arguments::read(&arguments.feeds, signature, initial, Some(Fill::Random))?.inputs.first;
         Ok(())
-    })?;
+    })?
+    .optimized()?;
     let report = runner::bench(&program.compiled, &arrays, &program.target, &options)?;
     if arguments.json {
         return outputs::print(&format!("{:#}\n", report.to_json()));

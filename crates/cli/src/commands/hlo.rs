@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
         .options(BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "entry") });
     let bytes = compiler::guarded(|| {
         let mut watch = Watch::new(&mut progress, &mut dumper);
-        let program = input.source.without_checks()?.import(&mut watch)?;
+        let program = input.source.without_checks()?.import_whole(&mut watch)?;
         let values = if has_values {
             Arguments::read(&arguments.feeds, &Signature::of(&program), &initial, None)?.inputs.first
         } else {

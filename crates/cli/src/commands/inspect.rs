@@ -86,6 +86,7 @@ fn program(file: &str, found: &MetadataRecord) -> String {
     for (title, key) in [("arguments", "arguments"), ("results", "results")] {
         table(&mut out, title, &rows(record, key));
     }
+    sizes(&mut out, record);
     functions(&mut out, record);
     let config = record.get("config").and_then(Value::as_str).unwrap_or("");
     if !config.is_empty() {
@@ -95,6 +96,34 @@ fn program(file: &str, found: &MetadataRecord) -> String {
         }
     }
     out
+}
+
+/// Lists the sizes of a batch that have code of their own, with what each adds to the smaller ones.
+fn sizes(out: &mut String, record: &Value) {
+    let number = |size: &Value, key: &str| size[key].as_u64().unwrap_or(0);
+    let facts = |size: &Value| aot::SizeFacts {
+        size: size["size"].as_i64().unwrap_or(0),
+        code: number(size, "code"),
+        constants: number(size, "constants"),
+        nanoseconds: number(size, "nanoseconds"),
+    };
+    let sizes = record.get("sizes").and_then(Value::as_array);
+    let sizes: Vec<aot::SizeFacts> = sizes.into_iter().flatten().map(facts).collect();
+    let row = |(k, facts): (usize, &aot::SizeFacts)| {
+        let smaller = k.checked_sub(1).map(|k| &sizes[k]);
+        let gain = smaller.map_or(String::new(), |smaller| {
+            let gain = facts.rows_per_second() / smaller.rows_per_second();
+            format!("{gain:.2} times the rows/s of {}", smaller.size)
+        });
+        vec![
+            facts.size.to_string(),
+            format!("code {}", human_bytes(facts.code)),
+            format!("constants {}", human_bytes(facts.constants)),
+            format!("estimated {:.0} rows/s", facts.rows_per_second()),
+            gain,
+        ]
+    };
+    table(out, "sizes", &sizes.iter().enumerate().map(row).collect::<Vec<_>>());
 }
 
 fn target(record: &Value) -> String {

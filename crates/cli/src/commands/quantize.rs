@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     }
     let (input, report) =
         quantize(input, &initial, arguments.scheme, &arguments.quantization, &mut progress)?;
-    let program = input.source.import(&mut NoObserver)?;
+    let program = input.source.import_whole(&mut NoObserver)?;
     let lost = valued_variables(&program.interface, &initial);
     if !lost.is_empty() {
         progress.note(&format!(

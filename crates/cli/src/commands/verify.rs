@@ -51,7 +51,8 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
             inputs = Some(read.coded(Code::GivenArray)?.inputs);
         }
         Ok(())
-    })?;
+    })?
+    .optimized()?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
     let imported = compiler::with_size_results(&program.imported)?;

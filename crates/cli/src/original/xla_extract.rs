@@ -92,7 +92,7 @@ fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFl
         Input::of_model(model, inferred.config, None).with_loop_bounds(loop_bounds(&arguments.loop_bound)?);
     let mut dumper = Dumper::new(xla);
     let mut report = StageTimes::new(&[]);
-    let mut module = input.source.import(&mut Watch::new(&mut report, &mut dumper))?.module;
+    let mut module = input.source.import_whole(&mut Watch::new(&mut report, &mut dumper))?.module;
     compiler::extraction_pipeline().run(&mut module, &xla.disabled_passes, |_, _| ())?;
     dumper.finish()?;
     Ok(module)

@@ -48,7 +48,7 @@ pub(crate) fn measure(
     let back = BackOptions { plan: options.clone(), ..back.clone() };
     let input = input.clone();
     let module = compiler::guarded(|| {
-        let mut module = input.source.import(&mut NoObserver)?.module;
+        let mut module = input.source.import_whole(&mut NoObserver)?.module;
         compiler::optimize(&mut module, &back, &mut NoObserver)?;
         Ok(module)
     })?;

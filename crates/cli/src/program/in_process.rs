@@ -25,6 +25,9 @@ pub(crate) struct Program {
     /// Options with which its kernels are compiled one by one.
     pub(crate) back: BackOptions,
     pub(crate) compiled: Compiled,
+    /// Options of the passes that `compiled.module` has not been through, if its code is that of
+    /// other modules.
+    unoptimized: Option<BackOptions>,
     /// Checks of values that the program itself contains.
     pub(crate) checks: Vec<stablehlo::Check>,
 }
@@ -50,7 +53,12 @@ impl Program {
                 Source::Hlo(program) => program.checks.clone(),
                 Source::Graph { .. } => Vec::new(),
             };
-            let program = input.source.import(&mut Watch::new(&mut progress, &mut dumper))?;
+            let mut watch = Watch::new(&mut progress, &mut dumper);
+            let program = if xla.is_profiled || device.is_some() {
+                input.source.import_whole(&mut watch)?
+            } else {
+                input.source.import(&mut watch)?
+            };
             let signature = Signature::of(&program);
             check(&signature, &initial)?;
             let back =
@@ -62,15 +70,25 @@ impl Program {
             let options = xla.options(back.clone());
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let imported = program.module.clone();
+            let unoptimized = compiler::is_in_pieces(&program, &options).then(|| options.clone());
             let compiled = compiler::compile_program(program, &options, &mut watch)?;
             if let Some(note) = crate::program::autotune::ignored(&compiled.code.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { imported, signature, target, back, compiled, checks })
+            Ok(Self { imported, signature, target, back, compiled, unoptimized, checks })
         })?;
         dumper.finish()?;
         progress.finish();
         Ok(program)
+    }
+
+    /// Optimizes the module for all sizes, for commands that look at its kernels.
+    pub(crate) fn optimized(mut self) -> Result<Self> {
+        if let Some(options) = self.unoptimized.take() {
+            let module = &mut self.compiled.module;
+            compiler::guarded(|| compiler::optimize(module, &options, &mut NoObserver))?;
+        }
+        Ok(self)
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn quantize(
     let options = flags.options(scheme)?;
     let Input { source, config_text, files } = input;
     let (program, report) = compiler::guarded(|| {
-        let program = source.without_checks()?.import(&mut NoObserver)?;
+        let program = source.without_checks()?.import_whole(&mut NoObserver)?;
         let inputs = if flags.data.is_empty() {
             None
         } else {

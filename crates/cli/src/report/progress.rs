@@ -39,7 +39,8 @@ impl Progress {
         if !hidden {
             bar.enable_steady_tick(TICK);
         }
-        let stages: &[&str] = if flags.verbose { &["sizes", "plan", "regions", "codegen"] } else { &[] };
+        let stages: &[&str] =
+            if flags.verbose { &["sizes", "plan", "regions", "codegen", "code of sizes"] } else { &[] };
         Self { bar, report: StageTimes::new(stages), verbose: flags.verbose, quiet: flags.quiet }
     }
 

@@ -53,6 +53,7 @@ pub fn compile_device_entry<B: AsRef<[u8]>>(
     let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
     object_file::write_constants(&mut object, target, &block, chunks)?;
     Ok(CompiledModule {
+        symbols: Vec::new(),
         object,
         stack_bytes: 64 + diagnostics.frames().values().sum::<u64>(),
         large_constants: placement == Placement::Large,
