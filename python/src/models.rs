@@ -8,7 +8,7 @@ use compiler::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
 use target::{Architecture, Level, Target};
@@ -96,6 +96,7 @@ impl ModelOptions {
                 // Programs for GPUs have fixed sizes.
                 batch_range: self.devices()?.is_empty().then_some(BATCH_RANGE),
                 sizes: self.sizes.clone(),
+                shared_names: BTreeSet::new(),
                 constants: self.feed_constants.clone(),
             },
             function: self.function.clone(),

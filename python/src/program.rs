@@ -155,6 +155,13 @@ impl Program {
         py.detach(|| self.call(&arguments, &results)).map_err(failed)
     }
 
+    /// True if feeds may have their true sizes instead of the largest: the code does not read
+    /// beyond them.
+    #[getter]
+    fn takes_true_sizes(&self) -> bool {
+        self.code.memory().takes_true_sizes
+    }
+
     /// Name of the device of a program for GPUs, such as `cuda:0`.
     #[getter]
     fn device(&self) -> Option<String> {
@@ -207,6 +214,7 @@ impl Program {
                 temps_bytes: number("temps")?,
                 scratch_bytes: number("scratch_per_worker")?,
                 profile_counters: 0,
+                takes_true_sizes: metadata["sizes"].as_array().is_some_and(|sizes| !sizes.is_empty()),
             },
             Some(_) => Memory::default(),
         };
@@ -246,7 +254,9 @@ impl Program {
         check_apart(read.chain(results.iter().map(|buffer| range(buffer, true))).collect())?;
         let mut operands = Vec::new();
         for (k, (buffer, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
-            let (address, bytes) = whole(buffer, &argument.label(), &argument.shape, is_written(&k))?;
+            let may_be_short = self.code.memory().takes_true_sizes && !argument.named_dimensions.is_empty();
+            let (address, bytes) =
+                whole(buffer, &argument.label(), &argument.shape, is_written(&k), may_be_short)?;
             // SAFETY: the buffer is contiguous, and Python keeps it while `arguments` lives.
             // Written buffers do not overlap others, as checked above. Python code that modifies an
             // array during a run violates the package's contract.
@@ -259,7 +269,7 @@ impl Program {
         }
         let mut outputs = Vec::new();
         for (buffer, result) in results.iter().zip(interface.own_results()) {
-            let (address, bytes) = whole(buffer, &result.label(), &result.shape, true)?;
+            let (address, bytes) = whole(buffer, &result.label(), &result.shape, true, false)?;
             // SAFETY: as above.
             #[expect(unsafe_code, reason = "memory of Python's")]
             outputs.push(unsafe { std::slice::from_raw_parts_mut(address, bytes) });
@@ -311,14 +321,17 @@ fn runs_on_the_processor() -> Error {
     )
 }
 
-/// Returns the address range of a buffer.
+/// Returns the address range of a buffer, which has the size of the shape or, if it may be short,
+/// at most that.
 fn whole(
     buffer: &PyBuffer<u8>,
     name: &str,
     shape: &ArrayShape,
     is_written: bool,
+    may_be_short: bool,
 ) -> Result<(*mut u8, usize)> {
-    let bytes = shape.byte_size() as usize;
+    let all = shape.byte_size() as usize;
+    let bytes = if may_be_short { all.min(buffer.len_bytes()) } else { all };
     if !buffer.is_c_contiguous() || buffer.len_bytes() != bytes || is_written && buffer.readonly() {
         return Err(Error::invalid(format!(
             "'{name}': expected a contiguous buffer of {} bytes{}",

@@ -189,3 +189,19 @@ def test_configs_have_dimensions():
     model = tfcompile.compile(OPEN, config=own).load()
     assert model.dimensions == {"rows": (1, 5)}
     check_layer(model, range(1, 6))
+
+
+def test_a_batch_of_independent_rows_is_read_where_it_is():
+    model = tfcompile.compile(OPEN).load()
+    assert model.dimensions == {"batch": (1, 64)}
+    for rows in [64, 7, 1, 63, 8]:
+        x = np.random.default_rng(rows).integers(-5, 6, (rows, 3)).astype(np.float32)
+        (result,) = model(x).values()
+        np.testing.assert_array_equal(result, np.maximum(x.astype(np.float64) @ W, 0))
+    # No memory for copies.
+    assert model._room == {}
+    masked = tfcompile.compile(ROWS).load()
+    x, w, z = arrays(7)
+    (result,) = masked(x, w, z).values()
+    np.testing.assert_array_equal(result, x @ w + z)
+    assert masked._room.keys() == {"x", "z"}

@@ -130,7 +130,8 @@ class Model:
     layout are the model's, and copied otherwise. Variables live in `variables`, from call to call. One call runs at a time.
 
     Feeds with named dimensions have any sizes in the ranges that `dimensions` lists, the same wherever a name occurs. Smaller feeds than
-    the largest are copied. A size that no feed has is an argument with its name, by default the largest.
+    the largest are copied, unless the only such dimension is a batch of independent rows. A size that no feed has is an argument with its
+    name, by default the largest.
 
     On a GPU, feeds and variables may also be `DeviceArray`s and, with CUDA, objects with `__cuda_array_interface__`, such as arrays of
     PyTorch and CuPy. They are used where they are, without a copy through the host.
@@ -293,7 +294,7 @@ class Model:
         return [self._operand(entry, values[entry.number]) for entry in self._arguments]
 
     def _operand(self, entry: "_Entry", array: Any) -> Any:
-        if entry.has_names and array.shape != entry.shape:
+        if entry.has_names and array.shape != entry.shape and not self._program.takes_true_sizes:
             # Compiled code may read elements beyond the sizes.
             if entry.name not in self._room:
                 self._room[entry.name] = entry.zeros()

@@ -1,5 +1,5 @@
 //! Compiles the same model with its weights in a file, a model with a data-dependent result size,
-//! one for any number of rows, and a quantized model.
+//! two for any number of rows, and a quantized model.
 
 fn main() {
     tfcompile_build::Model::new("model/scorer.pbtxt")
@@ -10,5 +10,6 @@ fn main() {
         .compile();
     tfcompile_build::Model::new("model/chosen.pbtxt").config("model/chosen.config.pbtxt").compile();
     tfcompile_build::Model::new("model/batched.hlo").compile();
+    tfcompile_build::Model::new("model/layer.pbtxt").compile();
     tfcompile_build::Model::new("model/row.tflite").compile();
 }

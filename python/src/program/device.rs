@@ -46,7 +46,7 @@ impl Given {
     /// Returns the place of the argument, which is on this device or in host memory.
     fn place(&self, name: &str, shape: &ArrayShape, is_written: bool, device: &Device) -> Result<Place> {
         match self {
-            Self::Host(buffer) => Ok(Place::Host(whole(buffer, name, shape, is_written)?.0)),
+            Self::Host(buffer) => Ok(Place::Host(whole(buffer, name, shape, is_written, false)?.0)),
             Self::Foreign((address, _)) => Ok(Place::Device(*address)),
             Self::Array(array) => {
                 let (memory, bytes) = (array.get().memory(), shape.byte_size() as usize);
@@ -100,7 +100,7 @@ pub(super) fn run(
         ranges.push((place.address(), argument.shape.byte_size() as usize, is_written(k)));
     }
     for (buffer, result) in results.into_iter().flatten().zip(interface.own_results()) {
-        let (memory, bytes) = whole(buffer, &result.label(), &result.shape, true)?;
+        let (memory, bytes) = whole(buffer, &result.label(), &result.shape, true, false)?;
         places.push(Place::Host(memory));
         ranges.push((memory.addr(), bytes, true));
     }

@@ -11,6 +11,9 @@ mod chosen {
 mod batched {
     tfcompile_runtime::include_model!("batched");
 }
+mod layer {
+    tfcompile_runtime::include_model!("layer");
+}
 mod row {
     tfcompile_runtime::include_model!("row");
 }
@@ -49,6 +52,7 @@ fn main() {
     assert_eq!(outputs.result_places_sizes, [0, 1]);
 
     any_number_of_rows();
+    independent_rows();
 
     // Scale 0.05 and zero point 3: [0, 1, -1, 100] becomes [3, 23, -17, 127], and 0.5 becomes 13.
     let mut row = row::Row::new();
@@ -68,6 +72,24 @@ fn main() {
     assert_eq!(unsafe { core_only::row(0.5, &[0.0, 1.0, -1.0, 100.0]) }, greater);
 
     println!("all variants agree");
+}
+
+/// Runs batches of independent rows where they are: the model's own memory stays as it was.
+fn independent_rows() {
+    let mut model = layer::Layer::new();
+    model.arg_x_mut().fill([7.0; 3]);
+    for rows in (1..=64).rev() {
+        let x: Vec<[f32; 3]> =
+            (0..rows).map(|i| std::array::from_fn(|k| ((5 * i + 3 * k) % 9) as f32 - 4.0)).collect();
+        let want = x.iter().map(|[a, b, c]| {
+            [a + 2.0 * b + 3.0 * c, 0.5 * b + 4.0 * c - a].map(|sum| sum.max(0.0))
+        });
+        let outputs = model.call(&layer::LayerInputs { arg_x: &x }).expect("a run");
+        assert_eq!(outputs.result_y, want.collect::<Vec<_>>());
+        assert_eq!(outputs.result_y_sizes, [rows, 2]);
+    }
+    model.set_batch(64).expect("a size in range");
+    assert!(model.arg_x().iter().all(|row| *row == [7.0; 3]), "{:?}", model.arg_x());
 }
 
 /// Compares sums of products for several sizes with loops. All numbers are integers, so sums are

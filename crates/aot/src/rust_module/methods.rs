@@ -180,9 +180,18 @@ fn call(source: &Source<'_>) -> String {
     }
     let workers = if source.options.no_std { ", None" } else { "" };
     let sizes = sizes::of_inputs(source);
-    let about = if sizes.is_empty() { template!("about_call") } else { template!("about_call_with_sizes") };
+    let about = match (sizes.is_empty(), is_in_pieces(source)) {
+        (true, _) => template!("about_call"),
+        (false, true) => template!("about_call_of_batch"),
+        (false, false) => template!("about_call_with_sizes"),
+    };
     let values = [("ABOUT", about), ("NAME", source.name), ("WORKERS", workers), ("SIZES", &sizes)];
     fill(template!("call"), &values)
+}
+
+/// True if the code computes a batch in pieces, and reads no rows beyond it.
+fn is_in_pieces(source: &Source<'_>) -> bool {
+    !source.artifact.provenance.sizes.is_empty()
 }
 
 fn outputs(source: &Source<'_>) -> String {
@@ -268,6 +277,9 @@ fn argument_addresses(source: &Source<'_>) -> String {
     let feed = |field: &Field<'_>| {
         let name = &field.name;
         let own = format!("(&raw mut memory.{name}).cast()");
+        if field.rows().is_some() && is_in_pieces(source) {
+            return fill(template!("batch"), &[("NAME", name)]);
+        }
         if field.rows().is_some() {
             return fill(template!("rows"), &[("NAME", name), ("ROWS", &field.shape.size(0).to_string())]);
         }
