@@ -259,3 +259,28 @@ fn a_variable_is_updated_by_batches_of_any_size() {
     }
     assert_eq!(compiled, [1, 2, 2, 2, 2, 2, 2]);
 }
+
+/// A reshape whose sizes are computed from the shape of the input, as layers write it.
+#[test]
+fn sizes_that_are_computed_from_a_shape_need_no_compilation() {
+    let mut g = Graph::default();
+    let (int, float) = ([("T", ty(I)), ("N", Attr::I(2)), ("axis", Attr::I(0))], [("T", ty(F))]);
+    g.placeholder("x", F).int("zero", 0).int("six", 6).constant("w", array(&[6, 3], 3));
+    g.add("exp", "Neg", &["x"], &float);
+    g.add("shape", "Shape", &["exp"], &[("T", ty(F)), ("out_type", ty(I))]);
+    let gather = [("Tparams", ty(I)), ("Tindices", ty(I)), ("Taxis", ty(I))];
+    g.add("rows", "GatherV2", &["shape", "zero", "zero"], &gather);
+    g.add("sizes", "Pack", &["rows", "six"], &int);
+    g.add("flat", "Reshape", &["exp", "sizes"], &[("T", ty(F)), ("Tshape", ty(I))]);
+    g.add("product", "MatMul", &["flat", "w"], &float).add("y", "Relu", &["product"], &float);
+    let session = clustered(&g, Launches::default());
+    let mut compiled = Vec::new();
+    for rows in [7, 5, 3, 8, 6, 2] {
+        let x: Vec<f32> = numbers(&[rows, 2, 3], rows).iter().map(|x| -x).collect();
+        let want: Vec<f32> = times_w(&x, 6, 3).into_iter().map(|y| y.max(0.0)).collect();
+        let feeds = [("x", array(&[rows, 2, 3], rows))];
+        close(&floats(&session, &feeds, "y"), &want, format_args!("{rows} rows"));
+        compiled.push(session.compiled_kernels());
+    }
+    assert_eq!(compiled[1..], [compiled[1]; 5], "{compiled:?}");
+}
