@@ -2,7 +2,8 @@
 
 use crate::{HloProgram, Observer, Point, sizes};
 use bytes::Bytes;
-use hlo::Program;
+use hlo::{Interface, Program};
+use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
@@ -155,11 +156,12 @@ pub fn import_bounded(
     let pieces = sizes::pieces(&program, &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
     let imported = match (import_program(program, observer), pieces) {
-        (Ok(mut imported), Ok(pieces)) => {
+        // Bounds may be larger than the sizes that follow from a number of rows.
+        (Ok(mut imported), Ok(pieces)) if has_same_arrays(&imported.interface, &pieces.interface()) => {
             imported.sized = pieces.sized;
             return Ok(imported);
         }
-        (Err(_), Ok(pieces)) => pieces.into_program()?,
+        (_, Ok(pieces)) => pieces.into_program()?,
         (Ok(imported), Err(_)) => return Ok(imported),
         (Err(error), Err(reason)) => return Err(error.context(reason.to_string())),
     };
@@ -167,6 +169,14 @@ pub fn import_bounded(
     observer.ended("import", &|| imported.module.to_text());
     observer.module(Point::Imported, &imported.module);
     Ok(imported)
+}
+
+/// True if the results of two interfaces have the same shapes and the same bounded dimensions.
+fn has_same_arrays(a: &Interface, b: &Interface) -> bool {
+    let shapes = |interface: &Interface| -> Vec<ArrayShape> {
+        interface.results().iter().map(|result| result.shape.clone()).collect()
+    };
+    shapes(a) == shapes(b)
 }
 
 /// Imports a prepared program.

@@ -1,10 +1,13 @@
 //! Programs for batches of any size: modules for a few sizes, of which the code of a batch is made.
 
+mod number_of_rows;
 mod row_loop;
 
+use crate::sizes::number_of_rows::{Obstacle, Programs};
 use hlo::analysis::{RowUse, independent_rows};
 use hlo::{
-    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
+    Argument, Identifier, Interface, Module, NamedDimension, Origin, Output, Program, Role, SizeRange,
+    SizedModule,
 };
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeSet;
@@ -82,6 +85,7 @@ pub(crate) fn pieces(
         let is_required = given.contains(&size) || sizes.first() == Some(&size);
         sized.push(SizedModule { size, is_required, module });
     }
+    check_numbers(&sized, &row.module, &batched, import)?;
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
     if *low == 0 && uses.contains(&RowUse::None) {
@@ -115,7 +119,7 @@ impl Pieces {
 
     /// Returns the interface: that of a row, with the largest batch, and with the size after the
     /// feeds.
-    fn interface(&self) -> Interface {
+    pub(crate) fn interface(&self) -> Interface {
         let whole = |shape: &ArrayShape| {
             let mut shape = shape.clone();
             shape.dimensions[0].size = self.range.high;
@@ -140,6 +144,30 @@ impl Pieces {
             result
         });
         Interface::new(arguments, results.collect())
+    }
+}
+
+/// Checks that no value depends on the number of rows: compares the program for the most rows with
+/// those for others and with one for one more row.
+fn check_numbers(
+    sized: &[SizedModule],
+    row: &Module,
+    batched: &BTreeSet<usize>,
+    import: &dyn Fn(i64) -> Result<Program>,
+) -> Result<()> {
+    let Some((last, others)) = sized.split_last() else { return Ok(()) };
+    let compare = |other: &Module, other_rows: i64| {
+        let programs = Programs { one: &last.module, rows: last.size, other, other_rows, batched };
+        number_of_rows::check(&programs)
+    };
+    for other in others {
+        compare(&other.module, other.size).map_err(Obstacle::into_error)?;
+    }
+    compare(&import(last.size + 1)?.module, last.size + 1).map_err(Obstacle::into_error)?;
+    match compare(row, 1) {
+        // A dimension of size 1 is also one that is repeated.
+        Ok(()) | Err(Obstacle::Structure(_)) => Ok(()),
+        Err(number) => Err(number.into_error()),
     }
 }
 

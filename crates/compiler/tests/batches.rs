@@ -164,3 +164,88 @@ fn a_batch_whose_rows_mix_has_one_module() {
         assert!((found - expected).abs() < 1e-5, "class {class}: {found} for {expected}");
     }
 }
+
+/// Compiles a graph for batches of 1 to 16 rows, and returns the results of some of them.
+fn run_all(extra: &str, fetches: &[&str]) -> (Program, Vec<(usize, Vec<Literal>)>) {
+    let program = import(&graph(extra), &config(fetches, 1, 16)).expect("imports");
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_program(program.clone(), &options, &mut NoObserver).expect("compiles");
+    let executable = Executable::load(&compiled).expect("loads");
+    let run = |rows| (rows, executable.run(&arguments(16, rows)).expect("it runs"));
+    (program, [1, 2, 7, 8, 13, 16].map(run).into())
+}
+
+/// The rows of `x` that count.
+fn rows_of_x(rows: usize) -> Vec<Vec<f32>> {
+    let x = arguments(16, rows)[0].to_vec::<f32>().expect("floats");
+    x.chunks(6).take(rows).map(<[f32]>::to_vec).collect()
+}
+
+#[test]
+fn the_number_of_rows_is_that_of_the_batch_and_not_of_a_piece() {
+    let number = "node { name: \"shape\" op: \"Shape\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"sizes\" op: \"Cast\" input: \"shape\" attr { key: \"SrcT\" value { type: DT_INT32 } } \
+          attr { key: \"DstT\" value { type: DT_FLOAT } } }\n\
+        node { name: \"rows\" op: \"GatherV2\" input: \"sizes\" input: \"axis\" input: \"axis\" \
+          attr { key: \"Tparams\" value { type: DT_FLOAT } } attr { key: \"Tindices\" value { type: DT_INT32 } } \
+          attr { key: \"Taxis\" value { type: DT_INT32 } } }\n\
+        node { name: \"z\" op: \"Mul\" input: \"x\" input: \"rows\" attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    for fetches in [&["z"][..], &["shape"]] {
+        let (program, runs) = run_all(number, fetches);
+        assert!(program.sized.is_empty());
+        for (rows, results) in runs {
+            if fetches == ["shape"] {
+                assert_eq!(results[0].to_vec::<i32>(), Some(vec![rows as i32, 6]));
+                continue;
+            }
+            let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| x * rows as f32).collect();
+            assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+        }
+    }
+    // The other sizes of a shape are the same for all batches.
+    let width = number.replace("input: \"axis\" input: \"axis\"", "input: \"one\" input: \"axis\"");
+    let one = "node { name: \"one\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+        \"value\" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }\n";
+    let (program, runs) = run_all(&(one.to_owned() + &width), &["z"]);
+    assert!(!program.sized.is_empty());
+    for (rows, results) in runs {
+        let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| x * 6.0).collect();
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
+
+#[test]
+fn sizes_that_only_fixed_batches_know_are_those_of_the_pieces() {
+    let constant = |name: &str, values: &[i64]| {
+        let numbers: Vec<String> = values.iter().map(|value| format!("int_val: {value}")).collect();
+        format!(
+            "node {{ name: \"{name}\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: DT_INT32 }} }} attr {{ key: \
+             \"value\" value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: {} }} }} {} }} }} }} }}\n",
+            values.len(),
+            numbers.join(" ")
+        )
+    };
+    let float = "attr { key: \"T\" value { type: DT_FLOAT } }";
+    let reshapes = constant("pairs", &[-1, 2])
+        + &constant("rest", &[-1])
+        + &constant("three", &[3])
+        + &constant("first", &[0])
+        + &format!(
+            "node {{ name: \"halves\" op: \"Reshape\" input: \"x\" input: \"pairs\" {float} }}\n\
+             node {{ name: \"bent\" op: \"Neg\" input: \"halves\" {float} }}\n\
+             node {{ name: \"shape\" op: \"Shape\" input: \"x\" {float} }}\n\
+             node {{ name: \"rows\" op: \"GatherV2\" input: \"shape\" input: \"first\" input: \"axis\" \
+             attr {{ key: \"Tparams\" value {{ type: DT_INT32 }} }} attr {{ key: \"Tindices\" value {{ type: DT_INT32 }} }} \
+             attr {{ key: \"Taxis\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"sizes\" op: \"ConcatV2\" input: \"rows\" input: \"three\" input: \"rest\" input: \"axis\" \
+             attr {{ key: \"N\" value {{ i: 3 }} }} attr {{ key: \"T\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"z\" op: \"Reshape\" input: \"bent\" input: \"sizes\" {float} }}\n"
+        );
+    let (program, runs) = run_all(&reshapes, &["z"]);
+    assert!(!program.sized.is_empty());
+    for (rows, results) in runs {
+        let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| -x).collect();
+        assert_eq!(results[0].array_shape().sizes(), [rows as i64, 3, 2]);
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
