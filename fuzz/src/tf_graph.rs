@@ -244,8 +244,7 @@ impl Writer {
         let first = self.fetches.len();
         self.fetches.extend(new);
         let config = self.names.with_stand_ins(self.config());
-        let text = format!("{name}: {:?}", self.nodes.last());
-        let Ok(program) = import_graph(self.graph(), config, &text)? else { return Ok(None) };
+        let Ok(program) = import_graph(self.graph(), config, name)? else { return Ok(None) };
         let results = results_of(&program.module);
         if largest(&results) > self.names.most_elements() || results.len() != self.fetches.len() {
             return Ok(None);
@@ -324,15 +323,16 @@ impl Writer {
     }
 }
 
-/// Imports a graph. The inner error is the importer's refusal.
+/// Imports a graph whose last step has this name. The inner error is the importer's refusal.
 fn import_graph(
     graph: GraphDef,
     config: Config,
-    text: &str,
+    name: &str,
 ) -> Result<Result<Program, support::Error>, Outcome> {
-    match guarded(|| compiler::import(graph, config, &mut NoObserver)) {
+    match guarded(|| compiler::import(graph.clone(), config.clone(), &mut NoObserver)) {
         Err(error) if error.kind() == ErrorKind::Internal => {
-            Err(Outcome::Failed(format!("importing: {error}\n{text}")))
+            let texts = [tf::source::graph_def_to_text(&graph), tf::source::config_to_text(&config)];
+            Err(Outcome::Failed(format!("importing: {error}\n{name}\n{}", texts.concat())))
         }
         imported => Ok(imported),
     }

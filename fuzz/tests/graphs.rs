@@ -20,7 +20,7 @@ fn random_graphs_compute_what_the_evaluator_computes() {
 #[test]
 fn graphs_with_named_dimensions_compute_what_fixed_sizes_compute() {
     let (mut refused, mut pieces, mut masks) = (0, 0, 0);
-    for seed in 0..120 {
+    for seed in 0..40 {
         let report = named::run(seed);
         match report.outcome {
             Outcome::Clean { .. } => {}
@@ -30,5 +30,5 @@ fn graphs_with_named_dimensions_compute_what_fixed_sizes_compute() {
         pieces += usize::from(report.notes.iter().any(|note| note == "pieces"));
         masks += usize::from(report.notes.iter().any(|note| note == "masks"));
     }
-    assert!(refused < 12 && pieces > 30 && masks > 30, "{refused} refused, {pieces} pieces, {masks} masks");
+    assert!(refused < 4 && pieces > 10 && masks > 10, "{refused} refused, {pieces} pieces, {masks} masks");
 }

@@ -193,18 +193,17 @@ impl Writer {
         if self.import(name, outputs)?.is_none() {
             return Ok(false);
         }
-        let text = format!("{name}: {:?}", self.nodes.last());
         let dimensions = self.names.dimensions();
         let low: Vec<i64> = dimensions.iter().map(|dimension| dimension.min).collect();
         let high: Vec<i64> = dimensions.iter().map(|dimension| dimension.max).collect();
         for sizes in [low, high] {
             let config = with_sizes(self.config(), &sizes);
-            match import_graph(self.graph(), config, &text)? {
+            match import_graph(self.graph(), config, name)? {
                 Ok(program) if largest(&results_of(&program.module)) <= 40_000 => {}
                 _ => return Ok(false),
             }
         }
-        match import_graph(self.graph(), self.config(), &text)? {
+        match import_graph(self.graph(), self.config(), name)? {
             Ok(program) => Ok(!self.names.has_rows || !program.sized.is_empty()),
             Err(error) => {
                 refused.push(format!("{name}: {}", error.message()));
