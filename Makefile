@@ -276,8 +276,9 @@ test-exhaustive: ## check that elementary functions of all 2^32 floats are withi
 SEED ?= 0
 COUNT ?= 100000
 JOBS ?= 2
-fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS)
-	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS)
+KIND ?= all
+fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS, KIND)
+	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
 
 .PHONY: clean
 clean: ## remove what was built

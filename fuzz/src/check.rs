@@ -1,7 +1,7 @@
 //! Compiles one graph, runs it, and compares the results.
 
 use crate::{Draw, Numbers};
-use compiler::{Compiled, Executable, NoObserver, PlanOptions, Winograd, guarded};
+use compiler::{BackOptions, Compiled, Executable, NoObserver, PlanOptions, Winograd, guarded};
 use hlo::Module;
 use plan::{Choices, Fusion, tuning};
 use shape::Literal;
@@ -114,11 +114,17 @@ pub fn check(module: &Module, setup: &Setup, seed: u64) -> Outcome {
     }
 }
 
-fn compile(module: &Module, setup: &Setup, seed: u64) -> Result<Compiled> {
+/// Returns the options of a compilation, without choices for kernels.
+pub(crate) fn back_options(setup: &Setup) -> Result<BackOptions> {
     let target = compiler::host(setup.cpu)?;
     let mut options = compiler::in_process_options(target);
     options.disabled_passes.clone_from(&setup.disabled);
     options.plan.winograd = setup.winograd;
+    Ok(options)
+}
+
+fn compile(module: &Module, setup: &Setup, seed: u64) -> Result<Compiled> {
+    let mut options = back_options(setup)?;
     let mut module = module.clone();
     compiler::optimize(&mut module, &options, &mut NoObserver)?;
     hlo::verify(&module).map_err(|error| Error::internal(format!("after the passes: {error}")))?;
@@ -130,7 +136,12 @@ fn compile(module: &Module, setup: &Setup, seed: u64) -> Result<Compiled> {
 }
 
 /// Chooses a random candidate for each contraction.
-fn any_candidates(module: &Module, target: &Target, options: &PlanOptions, draw: &mut Draw) -> Choices {
+pub(crate) fn any_candidates(
+    module: &Module,
+    target: &Target,
+    options: &PlanOptions,
+    draw: &mut Draw,
+) -> Choices {
     let mut choices = Choices::default();
     let machine = tuning::machine(target);
     for (_, computation) in module.computations() {
@@ -182,28 +193,46 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
                 return Ok(Outcome::Failed("results with two threads differ from those with one".to_owned()));
             }
         }
-        let compared = runner::compare_run(module, &compiled.module, &arguments, &got, BUDGET)?;
-        let Some(results) = compared else {
-            return Ok(Outcome::Refused("too large for the evaluator".to_owned()));
-        };
-        for result in results {
-            undecided += result.undecided;
-            elements += result.elements;
-            if let Some(first) = &result.first {
-                return Ok(Outcome::Failed(format!(
-                    "run {round}: {} of {} elements of {} are wrong: at {:?} got {}, expected {} +- {:e}",
-                    result.mismatches,
-                    result.elements,
-                    result.name,
-                    first.index,
-                    first.got,
-                    first.want,
-                    first.limit
-                )));
+        match compared(module, &compiled.module, &arguments, &got, &format!("run {round}: "))? {
+            Outcome::Clean { undecided: more, elements: judged } => {
+                undecided += more;
+                elements += judged;
             }
-            if !result.passed() {
-                return Ok(Outcome::Failed(format!("{} has the wrong shape", result.name)));
-            }
+            other => return Ok(other),
+        }
+    }
+    Ok(Outcome::Clean { undecided, elements })
+}
+
+/// Compares results with the evaluator. `run` names the run in the text of a failure.
+pub(crate) fn compared(
+    module: &Module,
+    optimized: &Module,
+    arguments: &[Literal],
+    got: &[Literal],
+    run: &str,
+) -> Result<Outcome> {
+    let Some(results) = runner::compare_run(module, optimized, arguments, got, BUDGET)? else {
+        return Ok(Outcome::Refused("too large for the evaluator".to_owned()));
+    };
+    let (mut undecided, mut elements) = (0, 0);
+    for result in results {
+        undecided += result.undecided;
+        elements += result.elements;
+        if let Some(first) = &result.first {
+            return Ok(Outcome::Failed(format!(
+                "{run}{} of {} elements of {} are wrong: at {:?} got {}, expected {} +- {:e}",
+                result.mismatches,
+                result.elements,
+                result.name,
+                first.index,
+                first.got,
+                first.want,
+                first.limit
+            )));
+        }
+        if !result.passed() {
+            return Ok(Outcome::Failed(format!("{} has the wrong shape", result.name)));
         }
     }
     Ok(Outcome::Clean { undecided, elements })

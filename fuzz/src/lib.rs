@@ -8,6 +8,7 @@
 //! - [`check()`]: compiles, runs twice in the same memory, with one thread and with two, and
 //!   compares: equal bits for any number of threads, and values within the bounds that `runner`
 //!   estimates for each element.
+//! - [`named`]: graphs whose feeds have named dimensions, compiled once and run at several sizes.
 //! - [`minimize()`]: shrinks a failing module while it keeps failing.
 //!
 //! A seed yields the same graph on every machine. A failure is printed as a file test.
@@ -16,6 +17,7 @@ pub mod check;
 mod draw;
 pub mod hlo_graph;
 mod minimize;
+pub mod named;
 mod report;
 pub mod subject;
 pub mod tf_graph;

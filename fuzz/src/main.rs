@@ -5,6 +5,7 @@
 
 use clap::Parser;
 use fuzz_graphs::Outcome;
+use fuzz_graphs::named::{self, Report};
 use fuzz_graphs::subject::{self, Kind};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +28,7 @@ struct Flags {
     /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Kind of graphs: hlo, programs, quantized, tf, or all
+    /// Kind of graphs: hlo, programs, quantized, tf, all of these, or sizes (named dimensions)
     #[arg(long, default_value = "all")]
     kind: String,
     /// Seconds after which a graph counts as stuck
@@ -45,12 +46,16 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     let Some(kind) = Kind::parse(&flags.kind) else {
         eprintln!(
-            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, or all",
+            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, all, or sizes",
             flags.kind
         );
         return ExitCode::from(2);
     };
     if flags.print {
+        if kind == Kind::Sizes {
+            println!("{}", named::text(flags.seed).unwrap_or_else(|outcome| format!("{outcome:?}")));
+            return ExitCode::SUCCESS;
+        }
         match subject::subject(kind, flags.seed) {
             Ok(subject) => println!("// {:?}\n{}", subject.setup, subject.module),
             Err(outcome) => println!("{outcome:?}"),
@@ -64,16 +69,18 @@ fn main() -> ExitCode {
     supervise(&flags)
 }
 
-/// Answers each seed with one line.
+/// Answers each seed with one line: the outcome, then what happened on the way, after tabs.
 fn work(kind: Kind) {
     std::panic::set_hook(Box::new(|_| {}));
     for line in std::io::stdin().lock().lines() {
         let Some(seed) = line.ok().and_then(|line| line.trim().parse().ok()) else { return };
-        let answer = match subject::run(kind, seed) {
+        let Report { outcome, notes } = subject::report(kind, seed);
+        let mut answer = match outcome {
             Outcome::Clean { undecided, elements } => format!("clean {undecided} {elements}"),
             Outcome::Refused(why) => format!("refused {}", escape(&why)),
             Outcome::Failed(why) => format!("failed {}", escape(&why)),
         };
+        notes.iter().for_each(|note| answer += &format!("\t{}", escape(note)));
         let mut out = std::io::stdout().lock();
         let written = writeln!(out, "{answer}").and_then(|()| out.flush());
         if written.is_err() {
@@ -83,7 +90,7 @@ fn work(kind: Kind) {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\n', "\\n")
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', " ")
 }
 
 fn unescape(text: &str) -> String {
@@ -144,12 +151,18 @@ struct Tally {
     elements: u64,
     undecided: u64,
     refused: BTreeMap<String, u64>,
+    notes: BTreeMap<String, u64>,
     failed: Vec<u64>,
 }
 
 impl Tally {
     fn take(&mut self, seed: u64, answer: Result<String, String>) {
         let answer = answer.unwrap_or_else(|why| format!("failed {why}"));
+        let mut parts = answer.split('\t');
+        let answer = parts.next().unwrap_or_default().to_owned();
+        for note in parts {
+            *self.notes.entry(reason(note)).or_default() += 1;
+        }
         let (word, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
         match word {
             "clean" => {
@@ -159,9 +172,7 @@ impl Tally {
                 self.elements += numbers.next().unwrap_or(0);
             }
             "refused" => {
-                let line = unescape(rest).lines().take(2).collect::<Vec<_>>().join(" ");
-                let reason: String = line.chars().filter(|c| !c.is_ascii_digit()).take(90).collect();
-                *self.refused.entry(reason).or_default() += 1;
+                *self.refused.entry(reason(rest)).or_default() += 1;
             }
             _ => {
                 self.failed.push(seed);
@@ -173,6 +184,12 @@ impl Tally {
     fn checked_count(&self) -> u64 {
         self.clean + self.refused.values().sum::<u64>() + self.failed.len() as u64
     }
+}
+
+/// Returns the beginning of a message without its numbers.
+fn reason(message: &str) -> String {
+    let line = unescape(message).lines().take(2).collect::<Vec<_>>().join(" ");
+    line.chars().filter(|c| !c.is_ascii_digit()).take(130).collect()
 }
 
 fn supervise(flags: &Flags) -> ExitCode {
@@ -219,6 +236,9 @@ fn supervise(flags: &Flags) -> ExitCode {
         }
     });
     let tally = tally.into_inner().expect("all threads have ended");
+    for (note, count) in &tally.notes {
+        println!("{count}: {note}");
+    }
     for (reason, count) in &tally.refused {
         println!("refused {count}: {reason}");
     }

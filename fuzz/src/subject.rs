@@ -1,6 +1,7 @@
 //! Maps a seed to a graph.
 
 use crate::check::{Setup, refusal};
+use crate::named::{self, Report};
 use crate::{Draw, Outcome, check, file_test, hlo_graph, minimize, tf_graph};
 use filetest::programs;
 use hlo::Module;
@@ -18,6 +19,8 @@ pub enum Kind {
     Tf,
     /// Any of these, depending on the seed.
     All,
+    /// Graphs of TensorFlow's ops whose feeds have named dimensions.
+    Sizes,
 }
 
 impl Kind {
@@ -29,6 +32,7 @@ impl Kind {
             "quantized" => Self::Quantized,
             "tf" => Self::Tf,
             "all" => Self::All,
+            "sizes" => Self::Sizes,
             _ => return None,
         })
     }
@@ -66,8 +70,16 @@ pub fn subject(kind: Kind, seed: u64) -> Result<Subject, Outcome> {
     Ok(Subject { module, setup: Setup::draw(&mut draw) })
 }
 
-/// Checks the graph of a seed. A failure's text ends with the smallest failing module found, as a
-/// file test.
+/// Checks the graph of a seed, and reports what happened on the way.
+pub fn report(kind: Kind, seed: u64) -> Report {
+    match kind {
+        Kind::Sizes => named::run(seed),
+        kind => Report { outcome: run(kind, seed), notes: Vec::new() },
+    }
+}
+
+/// Checks the graph of a seed that has no named dimensions. A failure's text ends with the smallest
+/// failing module found, as a file test.
 pub fn run(kind: Kind, seed: u64) -> Outcome {
     let Subject { module, setup } = match subject(kind, seed) {
         Ok(subject) => subject,

@@ -8,20 +8,26 @@
 
 mod attributes;
 mod inputs;
+mod layers;
+mod loops;
+mod named;
+mod sizes;
 mod templates;
+
+pub use named::{NamedGraph, named_graph, with_sizes};
 
 use crate::{Draw, Outcome};
 use bytes::Bytes;
 use compiler::{NoObserver, guarded};
-use hlo::Module;
+use hlo::{Module, Program};
 use import::SupportedOp;
 use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use support::{ErrorKind, Result};
 use tf::DataType;
 use tf::proto::{
-    AttrValue, Config, Dim, Feed, Fetch, GraphDef, NodeDef, TensorId, TensorProto, TensorShapeProto,
-    attr_value::Value,
+    AttrValue, Config, Dim, Feed, Fetch, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, TensorId,
+    TensorProto, TensorShapeProto, attr_value::Value,
 };
 
 /// Omitted ops, by prefixes of their names.
@@ -122,50 +128,92 @@ pub(crate) struct Writer {
     tensors: Vec<Tensor>,
     feeds: Vec<Feed>,
     fetches: Vec<Tensor>,
+    functions: Vec<FunctionDef>,
+    /// Dimensions whose sizes the caller chooses.
+    names: named::Names,
 }
+
+/// Lengths of a writer's lists.
+struct Mark([usize; 5]);
 
 /// Returns the HLO of a random graph of about `size` ops, or the importer's failure.
 pub fn module(seed: u64, size: usize) -> Result<Module, Outcome> {
-    let ops: Vec<SupportedOp> = import::supported_ops()
-        .into_iter()
-        .filter(|op| {
-            let left_out = |prefix: &&&str| match op.name.strip_prefix(**prefix) {
-                // A name that continues in lower case is a different word.
-                Some(rest) => !rest.starts_with(|c: char| c.is_ascii_lowercase()),
-                None => false,
-            };
-            LEFT_OUT.iter().find(left_out).is_none()
-        })
-        .collect();
-    let draw = Draw::new(seed);
-    let mut writer =
-        Writer { draw, nodes: Vec::new(), tensors: Vec::new(), feeds: Vec::new(), fetches: Vec::new() };
+    let ops = ops();
+    let mut writer = Writer::new(Draw::new(seed), named::Names::default());
     let mut module = None;
     for _ in 0..6 * size {
         if writer.fetches.len() >= size {
             break;
         }
         let op = writer.draw.pick(&ops);
-        let (nodes, tensors, feeds, fetches) =
-            (writer.nodes.len(), writer.tensors.len(), writer.feeds.len(), writer.fetches.len());
+        let mark = writer.mark();
         let imported = match writer.node(&op) {
-            Some(outputs) => writer.import(&op, outputs)?,
+            Some(outputs) => writer.import(op.name, outputs)?,
             None => None,
         };
         match imported {
-            Some(new) => module = Some(new),
-            None => {
-                writer.nodes.truncate(nodes);
-                writer.tensors.truncate(tensors);
-                writer.feeds.truncate(feeds);
-                writer.fetches.truncate(fetches);
-            }
+            Some(new) => module = Some(new.module),
+            None => writer.undo(&mark),
         }
     }
     module.ok_or_else(|| Outcome::Refused("none of the drawn ops fit".to_owned()))
 }
 
+/// Returns the ops of random nodes.
+fn ops() -> Vec<SupportedOp> {
+    let left_out = |op: &SupportedOp| {
+        LEFT_OUT.iter().any(|prefix| match op.name.strip_prefix(prefix) {
+            // A name that continues in lower case is a different word.
+            Some(rest) => !rest.starts_with(|c: char| c.is_ascii_lowercase()),
+            None => false,
+        })
+    };
+    import::supported_ops().into_iter().filter(|op| !left_out(op)).collect()
+}
+
 impl Writer {
+    fn new(draw: Draw, names: named::Names) -> Self {
+        Self {
+            draw,
+            nodes: Vec::new(),
+            tensors: Vec::new(),
+            feeds: Vec::new(),
+            fetches: Vec::new(),
+            functions: Vec::new(),
+            names,
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        let Self { nodes, tensors, feeds, fetches, functions, .. } = self;
+        Mark([nodes.len(), tensors.len(), feeds.len(), fetches.len(), functions.len()])
+    }
+
+    /// Drops everything that was added since.
+    fn undo(&mut self, &Mark([nodes, tensors, feeds, fetches, functions]): &Mark) {
+        self.nodes.truncate(nodes);
+        self.tensors.truncate(tensors);
+        self.feeds.truncate(feeds);
+        self.fetches.truncate(fetches);
+        self.functions.truncate(functions);
+    }
+
+    fn graph(&self) -> GraphDef {
+        let library =
+            FunctionDefLibrary { function: self.functions.clone(), ..FunctionDefLibrary::default() };
+        GraphDef { node: self.nodes.clone(), library: Some(library), ..GraphDef::default() }
+    }
+
+    /// Returns the config of all feeds and fetches. Named dimensions have ranges.
+    fn config(&self) -> Config {
+        Config {
+            feed: self.feeds.clone(),
+            fetch: self.fetches.iter().map(fetch).collect(),
+            dimension: self.names.dimensions(),
+            ..Config::default()
+        }
+    }
+
     /// Writes a node of an op. Returns its outputs' names and types, or `None` if no inputs were
     /// found.
     fn node(&mut self, op: &SupportedOp) -> Option<Vec<(String, DataType)>> {
@@ -184,13 +232,9 @@ impl Writer {
         Some(outputs)
     }
 
-    /// Imports the graph with a node's outputs among the fetches. Returns `None` if the importer
-    /// rejects it as unsupported.
-    fn import(
-        &mut self,
-        op: &SupportedOp,
-        outputs: Vec<(String, DataType)>,
-    ) -> Result<Option<Module>, Outcome> {
+    /// Imports the graph with new outputs among the fetches. Returns `None` if the importer rejects
+    /// it as unsupported. Named dimensions have the sizes that stand for them.
+    fn import(&mut self, name: &str, outputs: Vec<(String, DataType)>) -> Result<Option<Program>, Outcome> {
         let arrays = outputs.into_iter().filter(|(_, t)| t.primitive_type().is_some());
         let new: Vec<Tensor> =
             arrays.map(|(name, data_type)| Tensor { name, data_type, sizes: Vec::new() }).collect();
@@ -199,39 +243,23 @@ impl Writer {
         }
         let first = self.fetches.len();
         self.fetches.extend(new);
-        let graph = GraphDef { node: self.nodes.clone(), ..GraphDef::default() };
-        let config = Config {
-            feed: self.feeds.clone(),
-            fetch: self.fetches.iter().map(fetch).collect(),
-            variable: Vec::new(),
-            ..Config::default()
-        };
-        let text = format!("{}: {:?}", op.name, self.nodes.last());
-        let imported = guarded(|| compiler::import(graph, config, &mut NoObserver));
-        let module = match imported {
-            Ok(program) => program.module,
-            Err(error) if error.kind() == ErrorKind::Internal => {
-                return Err(Outcome::Failed(format!("importing: {error}\n{text}")));
-            }
-            Err(_) => return Ok(None),
-        };
-        let entry = module.entry_computation().program_shape();
-        let results = entry.result.as_tuple().unwrap_or_default();
-        let most = results.iter().map(|r| r.as_array().map_or(0, shape::ArrayShape::element_count)).max();
-        if most.unwrap_or(0) > 20_000 || results.len() != self.fetches.len() {
+        let config = self.names.with_stand_ins(self.config());
+        let Ok(program) = import_graph(self.graph(), config, name)? else { return Ok(None) };
+        let results = results_of(&program.module);
+        if largest(&results) > self.names.most_elements() || results.len() != self.fetches.len() {
             return Ok(None);
         }
-        for (tensor, shape) in self.fetches.iter_mut().zip(results).skip(first) {
-            tensor.sizes = shape.as_array().map(|array| array.sizes()).unwrap_or_default();
+        for (tensor, sizes) in self.fetches.iter_mut().zip(results).skip(first) {
+            tensor.sizes = sizes;
             self.tensors.push(tensor.clone());
         }
-        Ok(Some(module))
+        Ok(Some(program))
     }
 
     /// Adds a new input of the graph, or a constant.
     pub(crate) fn new_tensor(&mut self, data_type: DataType, sizes: &[i64]) -> Option<String> {
         data_type.primitive_type()?;
-        if self.draw.once_in(6) {
+        if self.draw.once_in(6) && !self.names.are_in(sizes) {
             let shape = shape::Shape::array(data_type.primitive_type()?, sizes);
             let literal = self.draw.literal(&shape, crate::Numbers::Gentle);
             return Some(self.constant(data_type, &literal));
@@ -246,7 +274,7 @@ impl Writer {
         self.nodes.push(node);
         self.feeds.push(Feed {
             id: Some(TensorId { node_name: name.clone(), output_index: 0 }),
-            shape: Some(shape_proto(sizes)),
+            shape: Some(self.names.shape(sizes)),
             r#type: data_type.number(),
             ..Feed::default()
         });
@@ -260,6 +288,9 @@ impl Writer {
         let element_type = data_type.primitive_type()?;
         if !element_type.is_integer() {
             return None;
+        }
+        if sizes.len() < 2 && self.names.are_in(values) {
+            return self.integers_of_shapes(data_type, sizes, values);
         }
         let shape = shape::ArrayShape::new(element_type, sizes);
         let scalar = |&value: &i64| {
@@ -290,6 +321,33 @@ impl Writer {
         self.tensors.push(Tensor { name: name.clone(), data_type, sizes });
         name
     }
+}
+
+/// Imports a graph whose last step has this name. The inner error is the importer's refusal.
+fn import_graph(
+    graph: GraphDef,
+    config: Config,
+    name: &str,
+) -> Result<Result<Program, support::Error>, Outcome> {
+    match guarded(|| compiler::import(graph.clone(), config.clone(), &mut NoObserver)) {
+        Err(error) if error.kind() == ErrorKind::Internal => {
+            let texts = [tf::source::graph_def_to_text(&graph), tf::source::config_to_text(&config)];
+            Err(Outcome::Failed(format!("importing: {error}\n{name}\n{}", texts.concat())))
+        }
+        imported => Ok(imported),
+    }
+}
+
+/// Returns the sizes of a module's results.
+fn results_of(module: &Module) -> Vec<Vec<i64>> {
+    let result = module.entry_computation().program_shape().result;
+    let sizes = |shape: &shape::Shape| shape.as_array().map(|array| array.sizes()).unwrap_or_default();
+    result.as_tuple().unwrap_or_default().iter().map(sizes).collect()
+}
+
+/// Returns the number of elements of the largest of some arrays.
+fn largest(arrays: &[Vec<i64>]) -> i64 {
+    arrays.iter().map(|sizes| sizes.iter().product()).max().unwrap_or(0)
 }
 
 /// Returns a tensor's bytes. Types narrower than a byte occupy one byte per element.

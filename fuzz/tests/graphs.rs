@@ -1,6 +1,7 @@
 //! Checks a few hundred graphs with fixed seeds. `cargo run --release -p fuzz-graphs` checks more.
 
 use fuzz_graphs::Outcome;
+use fuzz_graphs::named;
 use fuzz_graphs::subject::{Kind, run};
 
 #[test]
@@ -14,4 +15,20 @@ fn random_graphs_compute_what_the_evaluator_computes() {
         }
     }
     assert!(refused < 30, "{refused} graphs were refused");
+}
+
+#[test]
+fn graphs_with_named_dimensions_compute_what_fixed_sizes_compute() {
+    let (mut refused, mut pieces, mut masks) = (0, 0, 0);
+    for seed in 0..40 {
+        let report = named::run(seed);
+        match report.outcome {
+            Outcome::Clean { .. } => {}
+            Outcome::Refused(_) => refused += 1,
+            Outcome::Failed(why) => panic!("seed {seed}: {why}"),
+        }
+        pieces += usize::from(report.notes.iter().any(|note| note == "pieces"));
+        masks += usize::from(report.notes.iter().any(|note| note == "masks"));
+    }
+    assert!(refused < 4 && pieces > 10 && masks > 10, "{refused} refused, {pieces} pieces, {masks} masks");
 }

@@ -96,10 +96,31 @@ fn impossible_sizes_are_one_clear_error() {
 #[test]
 fn impossible_ranges_are_refused() {
     let message = |dim: &str| say(&["--fetch=y", "--random=1", "--dim=w.1=1", dim]);
-    for range in ["4..3", "-1..3", "1..", "..", "0..0x", "1..2147483648", "0..99999999999999999999"] {
+    for range in [
+        "4..3",
+        "-1..3",
+        "1..",
+        "..",
+        "0..0x",
+        "1...4",
+        "1..4..5",
+        "1.5..3",
+        "1..2147483648",
+        "1..99999999999",
+        "0..99999999999999999999",
+        "",
+        "-3",
+    ] {
         let message = message(&format!("--dim=batch={range}"));
         assert!(message.contains(&format!("got 'batch={range}'")), "{message}");
+        assert!(message.contains("a range LOW..HIGH of numbers from 0 to 2147483647"), "{message}");
     }
+    assert!(message("--dim=w.5=0..3").contains("--dim w.5 does not name a dimension of a feed"));
+    let twice = say(&["--fetch=y", "--random=1", "--dim=w.1=1", "--dim=batch=1..4", "--dim=batch=1..8"]);
+    assert!(twice.contains("--dim batch is given twice, with different sizes"), "{twice}");
+    let apart = ["--fetch=y", "--random=1", "--dim=x.0=n", "--dim=w.0=m", "--dim=n=1..4", "--dim=m=5..9"];
+    let apart = say(&[&apart[..], &["--dim=w.1=1"]].concat());
+    assert!(apart.contains("the shapes differ") && apart.contains("node 'y'"), "{apart}");
     assert!(message("--dim=x.1=1..4").contains("has size 2 in the graph"));
     assert!(message("--dim=rows=1..4").contains("does not name a dimension of a feed"));
     assert!(message("--dim=batch=rows").contains("no flag states the size 'rows'"));
@@ -109,6 +130,69 @@ fn impossible_ranges_are_refused() {
     assert!(large.contains("'w:0' has a size of 2^63 bytes or more"), "{large}");
     let session = say(&["--fetch=y", "--random=1", "--dim=batch=1..4", "--jit=off"]);
     assert!(session.contains("a session has fixed sizes"), "{session}");
+}
+
+/// Refuses the graph with a config whose feeds have the dimensions `batch` and `cols`.
+fn say_of_config(x: &str, dimensions: &str) -> String {
+    let place = place();
+    let config = format!(
+        "feed {{ id {{ node_name: \"x\" }} shape {{ dim {{ size: -1 name: \"batch\" }} dim {{ {x} }} }} }}\n\
+         feed {{ id {{ node_name: \"w\" }} shape {{ dim {{ size: -1 name: \"batch\" }} dim {{ size: -1 name: \"cols\" }} }} }}\n\
+         fetch {{ id {{ node_name: \"y\" }} }}\n{dimensions}"
+    );
+    std::fs::write(place.path().join("c.pbtxt"), config).expect("writable");
+    let mut tool = tfcompile(place.path());
+    refuse(tool.args(["run", "g.pbtxt", "--config=c.pbtxt", "--random=1"]), place.path())
+}
+
+#[test]
+fn impossible_dimensions_of_a_config_are_one_clear_error() {
+    let dimension = |name: &str, range: (i64, i64), sizes: &str| {
+        format!("dimension {{ name: \"{name}\" min: {} max: {} {sizes} }}\n", range.0, range.1)
+    };
+    let cols = dimension("cols", (1, 3), "");
+    let with = |batch: &str| say_of_config("size: 2", &(batch.to_owned() + &cols));
+    for (min, max) in [(5, 2), (-3, 2), (0, 0), (1, 99_999_999_999), (1, i64::MAX), (i64::MIN, 1)] {
+        let message = with(&dimension("batch", (min, max), ""));
+        assert!(
+            message.contains(&format!("dimension 'batch' has the impossible range {min}..{max}")),
+            "{message}"
+        );
+    }
+    for size in [9, 0, -1, i64::MAX] {
+        let message = with(&dimension("batch", (1, 4), &format!("size: {size}")));
+        assert!(message.contains(&format!("the size {size}, which is not in its range 1..4")), "{message}");
+    }
+    let twice = with(&(dimension("batch", (1, 4), "") + &dimension("batch", (1, 8), "")));
+    assert!(twice.contains("dimension 'batch' is listed twice: remove one of them"), "{twice}");
+    let unused = with(&(dimension("batch", (1, 4), "") + &dimension("rows", (1, 4), "")));
+    assert!(unused.contains("no feed has the dimension 'rows'"), "{unused}");
+    assert!(with("").contains("give open sizes a name and a range"));
+    let fixed = say_of_config("size: 2 name: \"cols\"", &(dimension("batch", (1, 4), "") + &cols));
+    assert!(fixed.contains("dimension 1 of feed 'x:0' has the size 2, and the name 'cols'"), "{fixed}");
+    let large = dimension("batch", (1, 2_147_483_647), "") + &dimension("cols", (1, 2_147_483_647), "");
+    assert!(say_of_config("size: 2", &large).contains("'w:0' has a size of 2^63 bytes or more"));
+}
+
+#[test]
+fn arrays_that_exceed_the_memory_are_an_error_for_any_size() {
+    let dims = ["--fetch=y", "--random=1", "--dim=batch=1..2147483647", "--dim=w.1=1..1000000"];
+    for sizes in [&["--size=batch=3", "--size=w.1=2"][..], &[]] {
+        let message = say(&[&dims[..], sizes].concat());
+        let is_clear = message.contains("cannot allocate") || message.contains("is larger than");
+        assert!(is_clear && message.contains("feed 'w'"), "{message}");
+    }
+}
+
+#[test]
+fn empty_arrays_are_sizes_like_others() {
+    let place = place();
+    let dims = ["--dim=batch=0..4", "--dim=w.1=0..3", "--random=1"];
+    for (batch, cols) in [(0, 0), (0, 2), (3, 0)] {
+        let sizes = [format!("--size=batch={batch}"), format!("--size=w.1={cols}")];
+        let text = run(place.path(), &[&dims[..], &[&sizes[0], &sizes[1]]].concat());
+        assert!(text.contains(&format!("y: f32[{batch},{}]", cols + 2)), "{text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::{HloProgram, Observer, Point, sizes};
 use bytes::Bytes;
-use hlo::Program;
+use hlo::{Interface, Program};
+use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
@@ -179,11 +180,12 @@ fn import_graph(
     observer.ended("sizes", &|| sizes::to_text(&pieces));
     let whole = whole.unwrap_or_else(|| import_program(program, observer));
     let imported = match (whole, pieces) {
-        (Ok(mut imported), Ok(pieces)) => {
+        // Bounds may be larger than the sizes that follow from a number of rows.
+        (Ok(mut imported), Ok(pieces)) if has_same_arrays(&imported.interface, &pieces.interface()) => {
             imported.sized = pieces.sized;
             return Ok(imported);
         }
-        (Err(_), Ok(pieces)) => pieces.into_program()?,
+        (_, Ok(pieces)) => pieces.into_program()?,
         (Ok(imported), Err(_)) => return Ok(imported),
         (Err(error), Err(reason)) => return Err(error.context(reason.to_string())),
     };
@@ -207,6 +209,14 @@ pub fn import_for_code(
     };
     hlo::verify(&imported.module)?;
     Ok(imported)
+}
+
+/// True if the results of two interfaces have the same shapes and the same bounded dimensions.
+fn has_same_arrays(a: &Interface, b: &Interface) -> bool {
+    let shapes = |interface: &Interface| -> Vec<ArrayShape> {
+        interface.results().iter().map(|result| result.shape.clone()).collect()
+    };
+    shapes(a) == shapes(b)
 }
 
 /// Imports a prepared program.

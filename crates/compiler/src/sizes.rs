@@ -1,11 +1,14 @@
 //! Programs for batches of any size: modules for a few sizes, of which the code of a batch is made.
 
+mod number_of_rows;
 pub(crate) mod report;
 mod row_loop;
 
-use hlo::analysis::{RowUse, depends_on_size, independent_rows};
+use crate::sizes::number_of_rows::{Obstacle, Programs};
+use hlo::analysis::{RowUse, independent_rows};
 use hlo::{
-    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
+    Argument, Identifier, Interface, Module, NamedDimension, Origin, Output, Program, Role, SizeRange,
+    SizedModule,
 };
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeSet;
@@ -68,8 +71,7 @@ pub(crate) fn pieces(
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
     let (mut sized, mut uses): (Vec<SizedModule>, Option<Vec<RowUse>>) = (Vec::new(), None);
-    let mut samples = Vec::new();
-    for &size in samples_of(*low, *high, &sizes).iter() {
+    for &size in sizes.iter().filter(|&&size| size > 1) {
         let Program { module, interface, .. } = import(size)?;
         let found = independent_rows(&module, &batched, size).map_err(|dependence| {
             let instruction = &module[dependence.computation][dependence.instruction];
@@ -82,14 +84,9 @@ pub(crate) fn pieces(
         check_shapes(&row.interface, &interface, &batched, &found, size)?;
         uses = Some(found);
         let is_required = given.contains(&size) || sizes.first() == Some(&size);
-        let sample = SizedModule { size, is_required, module };
-        if let Some(SizedModule { size: known, module, .. }) = sized.first().or(samples.first())
-            && let Some(reason) = depends_on_size((&sample.module, size), (module, *known))
-        {
-            return Err(Error::unsupported(reason));
-        }
-        if sizes.contains(&size) { &mut sized } else { &mut samples }.push(sample);
+        sized.push(SizedModule { size, is_required, module });
     }
+    check_numbers(&sized, &row.module, &batched, import)?;
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
     if *low == 0 && uses.contains(&RowUse::None) {
@@ -123,7 +120,7 @@ impl Pieces {
 
     /// Returns the interface: that of a row, with the largest batch, and with the size after the
     /// feeds.
-    fn interface(&self) -> Interface {
+    pub(crate) fn interface(&self) -> Interface {
         let whole = |shape: &ArrayShape| {
             let mut shape = shape.clone();
             shape.dimensions[0].size = self.range.high;
@@ -148,6 +145,30 @@ impl Pieces {
             result
         });
         Interface::new(arguments, results.collect())
+    }
+}
+
+/// Checks that no value depends on the number of rows: compares the program for the most rows with
+/// those for others and with one for one more row.
+fn check_numbers(
+    sized: &[SizedModule],
+    row: &Module,
+    batched: &BTreeSet<usize>,
+    import: &dyn Fn(i64) -> Result<Program>,
+) -> Result<()> {
+    let Some((last, others)) = sized.split_last() else { return Ok(()) };
+    let compare = |other: &Module, other_rows: i64| {
+        let programs = Programs { one: &last.module, rows: last.size, other, other_rows, batched };
+        number_of_rows::check(&programs)
+    };
+    for other in others {
+        compare(&other.module, other.size).map_err(Obstacle::into_error)?;
+    }
+    compare(&import(last.size + 1)?.module, last.size + 1).map_err(Obstacle::into_error)?;
+    match compare(row, 1) {
+        // A dimension of size 1 is also one that is repeated.
+        Ok(()) | Err(Obstacle::Structure(_)) => Ok(()),
+        Err(number) => Err(number.into_error()),
     }
 }
 
@@ -191,14 +212,6 @@ fn sizes(low: i64, high: i64, given: &[i64]) -> Vec<i64> {
     }
     sizes.extend(given.iter().copied().filter(|size| (low..=most).contains(size)));
     sizes.into_iter().collect()
-}
-
-/// Returns the sizes above 1 whose modules are compared: those that get code, the largest one, and
-/// two small ones, because code may depend on whether a size is odd.
-fn samples_of(low: i64, high: i64, sizes: &[i64]) -> BTreeSet<i64> {
-    let small = low.max(2);
-    let samples = sizes.iter().copied().chain([small, small + 1, high]);
-    samples.filter(|&size| size > 1 && size <= high).collect()
 }
 
 /// True if code for some rows at this cost is at least 3 % faster than the code for fewer rows, run

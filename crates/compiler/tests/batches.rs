@@ -197,3 +197,206 @@ fn rows_that_depend_on_their_number_are_not_computed_in_pieces() {
         }
     }
 }
+
+/// Compiles a graph for batches of 1 to 16 rows, and returns the results of some of them.
+fn run_all(extra: &str, fetches: &[&str]) -> (Program, Vec<(usize, Vec<Literal>)>) {
+    let program = import(&graph(extra), &config(fetches, 1, 16)).expect("imports");
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_program(program.clone(), &options, &mut NoObserver).expect("compiles");
+    let executable = Executable::load(&compiled).expect("loads");
+    let run = |rows| (rows, executable.run(&arguments(16, rows)).expect("it runs"));
+    (program, [1, 2, 7, 8, 13, 16].map(run).into())
+}
+
+/// The rows of `x` that count.
+fn rows_of_x(rows: usize) -> Vec<Vec<f32>> {
+    let x = arguments(16, rows)[0].to_vec::<f32>().expect("floats");
+    x.chunks(6).take(rows).map(<[f32]>::to_vec).collect()
+}
+
+#[test]
+fn the_number_of_rows_is_that_of_the_batch_and_not_of_a_piece() {
+    let number = "node { name: \"shape\" op: \"Shape\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"sizes\" op: \"Cast\" input: \"shape\" attr { key: \"SrcT\" value { type: DT_INT32 } } \
+          attr { key: \"DstT\" value { type: DT_FLOAT } } }\n\
+        node { name: \"rows\" op: \"GatherV2\" input: \"sizes\" input: \"axis\" input: \"axis\" \
+          attr { key: \"Tparams\" value { type: DT_FLOAT } } attr { key: \"Tindices\" value { type: DT_INT32 } } \
+          attr { key: \"Taxis\" value { type: DT_INT32 } } }\n\
+        node { name: \"z\" op: \"Mul\" input: \"x\" input: \"rows\" attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    for fetches in [&["z"][..], &["shape"]] {
+        let (program, runs) = run_all(number, fetches);
+        assert!(program.sized.is_empty());
+        for (rows, results) in runs {
+            if fetches == ["shape"] {
+                assert_eq!(results[0].to_vec::<i32>(), Some(vec![rows as i32, 6]));
+                continue;
+            }
+            let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| x * rows as f32).collect();
+            assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+        }
+    }
+    // The other sizes of a shape are the same for all batches.
+    let width = number.replace("input: \"axis\" input: \"axis\"", "input: \"one\" input: \"axis\"");
+    let one = "node { name: \"one\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+        \"value\" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }\n";
+    let (program, runs) = run_all(&(one.to_owned() + &width), &["z"]);
+    assert!(!program.sized.is_empty());
+    for (rows, results) in runs {
+        let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| x * 6.0).collect();
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
+
+#[test]
+fn sizes_that_only_fixed_batches_know_are_those_of_the_pieces() {
+    let constant = |name: &str, values: &[i64]| {
+        let numbers: Vec<String> = values.iter().map(|value| format!("int_val: {value}")).collect();
+        format!(
+            "node {{ name: \"{name}\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: DT_INT32 }} }} attr {{ key: \
+             \"value\" value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: {} }} }} {} }} }} }} }}\n",
+            values.len(),
+            numbers.join(" ")
+        )
+    };
+    let float = "attr { key: \"T\" value { type: DT_FLOAT } }";
+    let reshapes = constant("pairs", &[-1, 2])
+        + &constant("rest", &[-1])
+        + &constant("three", &[3])
+        + &constant("first", &[0])
+        + &format!(
+            "node {{ name: \"halves\" op: \"Reshape\" input: \"x\" input: \"pairs\" {float} }}\n\
+             node {{ name: \"bent\" op: \"Neg\" input: \"halves\" {float} }}\n\
+             node {{ name: \"shape\" op: \"Shape\" input: \"x\" {float} }}\n\
+             node {{ name: \"rows\" op: \"GatherV2\" input: \"shape\" input: \"first\" input: \"axis\" \
+             attr {{ key: \"Tparams\" value {{ type: DT_INT32 }} }} attr {{ key: \"Tindices\" value {{ type: DT_INT32 }} }} \
+             attr {{ key: \"Taxis\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"sizes\" op: \"ConcatV2\" input: \"rows\" input: \"three\" input: \"rest\" input: \"axis\" \
+             attr {{ key: \"N\" value {{ i: 3 }} }} attr {{ key: \"T\" value {{ type: DT_INT32 }} }} }}\n\
+             node {{ name: \"z\" op: \"Reshape\" input: \"bent\" input: \"sizes\" {float} }}\n"
+        );
+    let (program, runs) = run_all(&reshapes, &["z"]);
+    assert!(!program.sized.is_empty());
+    for (rows, results) in runs {
+        let expected: Vec<f32> = rows_of_x(rows).concat().iter().map(|x| -x).collect();
+        assert_eq!(results[0].array_shape().sizes(), [rows as i64, 3, 2]);
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
+
+#[test]
+fn indices_beyond_the_true_size_are_those_of_the_last_row() {
+    let picked = "node { name: \"picked\" op: \"GatherV2\" input: \"x\" input: \"i\" input: \"axis\" \
+        attr { key: \"Tparams\" value { type: DT_FLOAT } } attr { key: \"Tindices\" value { type: DT_INT32 } } \
+        attr { key: \"Taxis\" value { type: DT_INT32 } } }\n";
+    let (_, runs) = run_all(picked, &["picked"]);
+    for (rows, results) in runs {
+        let x = rows_of_x(rows);
+        let expected: Vec<f32> = (0..rows).flat_map(|k| x[(k * 3 % 4).min(rows - 1)].clone()).collect();
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
+
+#[test]
+fn segments_of_columns_have_as_many_as_the_data() {
+    let sums = "node { name: \"order\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+          \"value\" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 1 int_val: 0 } } } }\n\
+        node { name: \"ids\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+          \"value\" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 6 } } \
+          int_val: 0 int_val: 1 int_val: 0 int_val: 1 int_val: 0 int_val: 1 } } } }\n\
+        node { name: \"columns\" op: \"Transpose\" input: \"x\" input: \"order\" \
+          attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"sums\" op: \"UnsortedSegmentSum\" input: \"columns\" input: \"ids\" input: \"classes\" \
+          attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"Tindices\" value { type: DT_INT32 } } }\n";
+    let (_, runs) = run_all(sums, &["sums"]);
+    for (rows, results) in runs {
+        assert_eq!(results[0].array_shape().sizes(), [4, rows as i64]);
+        let x = rows_of_x(rows);
+        let of = |first: usize| x.iter().map(move |row| row[first] + row[first + 2] + row[first + 4]);
+        let expected: Vec<f32> = of(0).chain(of(1)).chain(vec![0.0; 2 * rows]).collect();
+        assert_eq!(results[0].to_vec::<f32>(), Some(expected), "{rows} rows");
+    }
+}
+
+/// Runs a graph of one node on one feed, whose open sizes are `batch`.
+fn run_node(
+    node: &str,
+    sizes: [&[i64]; 2],
+    range: (i64, i64),
+    x: &Literal,
+    rows: i32,
+    output: usize,
+) -> Literal {
+    let dims: Vec<String> = sizes[0]
+        .iter()
+        .map(|&size| format!("dim {{ size: {size} {} }}", if size < 0 { "name: \"batch\"" } else { "" }))
+        .collect();
+    let config = format!(
+        "feed {{ id {{ node_name: \"x\" }} shape {{ {} }} }} fetch {{ id {{ node_name: \"y\" output_index: {output} }} }} \
+         dimension {{ name: \"batch\" min: {} max: {} }}",
+        dims.join(" "),
+        range.0,
+        range.1
+    );
+    let graph = graph("").replace("name: \"y\"", "name: \"softmax\"") + node;
+    let program = import(&graph, &config).expect("imports");
+    // The code for the largest size, with masks.
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_module(program.module, &options, &mut NoObserver).expect("compiles");
+    let whole = x.in_corner_of(sizes[1]).expect("it fits");
+    let executable = Executable::load(&compiled).expect("loads");
+    executable.run(&[whole, Literal::scalar(rows)]).expect("it runs").remove(0)
+}
+
+#[test]
+fn a_batch_of_at_most_one_matrix_is_not_a_shared_matrix() {
+    let product = "node { name: \"y\" op: \"BatchMatMulV2\" input: \"x\" input: \"x\" \
+        attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"adj_y\" value { b: true } } }\n";
+    let run = |rows: i64, elements: &[f32]| {
+        let x = Literal::from_elements(&[rows, 1, 2, 2], elements);
+        run_node(product, [&[-1, 1, 2, 2], &[1, 1, 2, 2]], (0, 1), &x, rows as i32, 0)
+    };
+    assert_eq!(run(0, &[]).array_shape().sizes(), [0, 1, 2, 2]);
+    let one = Literal::from_elements(&[1, 1, 2, 2], &[5f32, 11.0, 11.0, 25.0]);
+    assert_eq!(run(1, &[1.0, 2.0, 3.0, 4.0]), one);
+}
+
+#[test]
+fn the_largest_elements_are_true_ones_even_if_they_are_not_numbers() {
+    let top = "node { name: \"y\" op: \"TopKV2\" input: \"x\" input: \"k\" \
+        attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"k\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+          \"value\" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }\n";
+    let nan = f32::from_bits(0xffc0_0000);
+    let cases = [
+        (vec![nan], 0),
+        (vec![f32::NEG_INFINITY], 0),
+        (vec![nan, f32::NEG_INFINITY], 1),
+        (vec![nan, nan], 0),
+    ];
+    for (elements, expected) in cases {
+        let count = elements.len();
+        let x = Literal::from_elements(&[1, count as i64], &elements);
+        let found = run_node(top, [&[1, -1], &[1, 5]], (1, 5), &x, count as i32, 1);
+        assert_eq!(found.to_vec::<i32>(), Some(vec![expected]), "{elements:?}");
+    }
+}
+
+#[test]
+fn labels_beyond_the_true_number_of_classes_have_no_loss() {
+    let loss = "node { name: \"y\" op: \"SparseSoftmaxCrossEntropyWithLogits\" input: \"x\" input: \"labels\" \
+        attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"Tlabels\" value { type: DT_INT32 } } }\n\
+        node { name: \"labels\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+          \"value\" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } \
+          int_val: 0 int_val: 1 int_val: 2 } } } }\n";
+    for classes in [1i64, 2, 3, 5] {
+        let x = Literal::from_elements(&[3, classes], &vec![0.5f32; 3 * classes as usize]);
+        let losses = run_node(loss, [&[3, -1], &[3, 5]], (1, 5), &x, classes as i32, 0);
+        for (label, loss) in losses.to_vec::<f32>().expect("floats").into_iter().enumerate() {
+            if label as i64 >= classes {
+                assert!(loss.is_nan(), "{label} of {classes}: {loss}");
+            } else {
+                assert!((loss - (classes as f32).ln()).abs() < 1e-6, "{label} of {classes}: {loss}");
+            }
+        }
+    }
+}

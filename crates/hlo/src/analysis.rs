@@ -14,7 +14,6 @@ mod induction;
 mod interval;
 mod needed;
 mod range;
-mod scaling;
 mod trip_count;
 
 #[cfg(test)]
@@ -28,5 +27,4 @@ pub use induction::{Affine, affine, induction_variables, invariant_elements, sta
 pub use interval::Range;
 pub use needed::{Extent, NeededSizes, linear_extent, needed_for};
 pub use range::{range, range_in};
-pub use scaling::depends_on_size;
 pub use trip_count::{TripCount, state_ranges, state_ranges_within, trip_count};

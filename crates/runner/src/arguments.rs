@@ -241,6 +241,8 @@ fn is_batch(argument: &Argument, sizes: &[i64]) -> bool {
 
 /// Returns an array with the largest sizes of an argument's named dimensions.
 fn in_corner(argument: &Argument, array: Literal) -> Result<Literal> {
+    let bytes = argument.shape.byte_size();
+    support::check_memory(bytes, format_args!("the largest array of its sizes, {}", argument.shape))?;
     array.in_corner_of(&argument.shape.sizes()).ok_or_else(|| {
         Error::internal(format!("{} does not fit into {}", array.array_shape(), argument.shape))
     })

@@ -515,8 +515,16 @@ fn contradictory_dimensions_of_a_config_are_refused() {
     assert!(refused("n", &[dimension("n", 1, 2), dimension("m", 1, 2)].concat()).contains("'m': remove it"));
     assert!(
         refused("n", &[dimension("n", 1, 2), dimension("n", 1, 3)].concat())
-            .contains("duplicate feed name: n")
+            .contains("dimension 'n' is listed twice")
     );
     assert!(refused("x", &dimension("x", 1, 2)).contains("duplicate feed name: x"));
     assert!(refused("", &dimension("", 1, 2)).contains("has no name"));
+    let fixed = "feed { id { node_name: \"x\" } shape { dim { size: -1 name: \"n\" } dim { size: 3 name: \"n\" } } } \
+         fetch { id { node_name: \"y\" } } dimension { name: \"n\" min: 1 max: 4 }";
+    let config = parse_config(fixed.as_bytes().to_vec().into(), "c.pbtxt").expect("a config");
+    let error = tf::prepare(graph(&text), config).expect_err("a contradiction");
+    assert!(
+        error.message().contains("dimension 1 of feed 'x:0' has the size 3, and the name 'n'"),
+        "{error}"
+    );
 }

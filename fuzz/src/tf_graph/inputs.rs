@@ -76,6 +76,7 @@ impl Writer {
         if let Some(digit) = c.to_digit(10) {
             return i64::from(digit);
         }
+        let stand_in = self.names.stand_in(&mut self.draw, letters.is_empty());
         let size = match (c, all_equal) {
             // Channels that are rearranged into space.
             ('q', _) => self.draw.choose(&[4, 8]),
@@ -84,7 +85,7 @@ impl Writer {
             ('h' | 'w' | 'd', _) => self.draw.choose(&[2, 4, 5, 6, 8, 9]),
             _ => self.draw.size(),
         };
-        *letters.entry(c).or_insert(size)
+        *letters.entry(c).or_insert(stand_in.unwrap_or(size))
     }
 
     /// Returns the shape of an available tensor, or a new one.
@@ -99,7 +100,11 @@ impl Writer {
             return self.draw.pick(&fits);
         }
         let rank = self.draw.choose(&[0, 1, 2, 2, 3, 3, 4]);
-        self.draw.sizes(rank, 1500)
+        let mut sizes = self.draw.sizes(rank, 1500);
+        for (d, size) in sizes.iter_mut().enumerate() {
+            *size = self.names.stand_in(&mut self.draw, d == 0).unwrap_or(*size);
+        }
+        sizes
     }
 
     /// Returns a tensor with the given type and shape.

@@ -4,10 +4,11 @@
 use super::{Bounded, Size, Sizes};
 use crate::builder::Builder;
 use hlo::{
-    ConvolutionDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension,
-    Traits, Window, WindowDimension,
+    ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window,
+    WindowDimension,
 };
-use shape::Shape;
+use shape::PrimitiveType::{self, Bf16, F16, F32, F64};
+use shape::{Literal, Shape};
 use support::{Code, Error, Result};
 
 impl Builder {
@@ -55,6 +56,7 @@ impl Builder {
             Op::Concatenate { dimension } => return self.bounded_concatenate(&parts, *dimension),
             Op::Reverse { dimensions } => return self.bounded_reverse(&parts[0], dimensions),
             Op::Pad { padding } => return self.bounded_pad(&parts, padding),
+            Op::Gather { .. } => return self.bounded_gather(op, parts, requested),
             _ => {}
         }
         let (op, parts) = self.windows_apart(op, parts)?;
@@ -100,9 +102,6 @@ impl Builder {
                 sizes.collect()
             }
             Op::DynamicUpdateSlice {} if parts[1..].iter().all(Bounded::is_static) => parts[0].sizes.clone(),
-            Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
-                self.gathered_sizes(&parts, gather_dimension_numbers, slice_sizes)
-            }
             Op::Dot { dot_dimension_numbers: numbers } => {
                 let (lhs, rhs) = (parts[0].sizes.clone(), parts[1].sizes.clone());
                 for (part, contracted) in
@@ -155,7 +154,7 @@ impl Builder {
             Op::TopK { .. } => {
                 let last = parts[0].sizes.len() - 1;
                 let element_type = self.element_type(parts[0].data);
-                let lowest = self.literal(crate::builder::lowest(element_type));
+                let lowest = self.literal(last_of_all(element_type));
                 parts[0].data = self.masked(&parts[0], &[last], lowest)?;
                 let mut sizes = parts[0].sizes.clone();
                 sizes[last] = None;
@@ -383,36 +382,16 @@ impl Builder {
         }
         Ok(sizes)
     }
+}
 
-    /// Returns the sizes of a gather. A bounded dimension keeps its size if it is gathered as a
-    /// whole. Dimensions of the indices keep theirs.
-    fn gathered_sizes(
-        &self,
-        parts: &[Bounded],
-        numbers: &GatherDimensionNumbers,
-        slice_sizes: &[i64],
-    ) -> Sizes {
-        let whole_sizes = self.sizes(parts[0].data);
-        let is_dropped =
-            |d: &usize| numbers.collapsed_slice_dims.contains(d) || numbers.operand_batching_dims.contains(d);
-        let mut slices = (0..whole_sizes.len())
-            .filter(|d| !is_dropped(d))
-            .map(|d| parts[0].sizes[d].filter(|_| slice_sizes[d] == whole_sizes[d]));
-        let mut places =
-            (0..parts[1].sizes.len()).filter(|&d| d != numbers.index_vector_dim).map(|d| parts[1].sizes[d]);
-        let places_count =
-            parts[1].sizes.len() - usize::from(numbers.index_vector_dim < parts[1].sizes.len());
-        let rank = numbers.offset_dims.len() + places_count;
-        (0..rank)
-            .map(|d| {
-                if numbers.offset_dims.contains(&d) {
-                    slices.next().flatten()
-                } else {
-                    places.next().flatten()
-                }
-            })
-            .collect()
+/// Returns the element that follows all others in descending order: NaN with a sign for floats.
+fn last_of_all(element_type: PrimitiveType) -> Literal {
+    let lowest = crate::builder::lowest(element_type);
+    if !matches!(element_type, F16 | Bf16 | F32 | F64) {
+        return lowest;
     }
+    let ones = vec![0xff; element_type.byte_size()];
+    Literal::from_bytes(lowest.array_shape().clone(), ones.into()).unwrap_or(lowest)
 }
 
 fn unsupported(op: &Op) -> Error {

@@ -45,7 +45,10 @@ impl Builder {
         let result = [&sizes[..axis], &index_sizes[batch..], &sizes[axis + 1..]].concat();
         if result.contains(&0) || sizes[axis] == 0 {
             let element_type = self.element_type(params);
-            return self.splat(element_type, &result, 0.0);
+            let zeros = self.splat(element_type, &result, 0.0)?;
+            let (of_params, of_indices) = (self.split(params)?.sizes, self.split(indices)?.sizes);
+            let sizes = [&of_params[..axis], &of_indices[batch..], &of_params[axis + 1..]].concat();
+            return self.bounded(zeros, &sizes);
         }
         if index_sizes.len() <= 1
             && let Some(positions) = self.fold(indices).and_then(|literal| literal.to_i64s())

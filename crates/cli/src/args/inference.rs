@@ -179,7 +179,7 @@ fn dim(text: &str) -> Result<(String, DimSize)> {
     parsed.ok_or_else(|| {
         Error::invalid(format!(
             "expected a size as batch=N for the leading dimension of every feed, or as NODE.D=N for dimension D of \
-             feed NODE, with a range LOW..HIGH from at least 0 to at least 1, or the name of another size, in place of N, got \
+             feed NODE, with a range LOW..HIGH of numbers from 0 to 2147483647, or the name of another size, in place of N, got \
              '{text}'"
         ))
     })

@@ -51,6 +51,12 @@ pub(super) fn validate(config: &Config) -> Result<()> {
         if dimension.name.is_empty() {
             return Err(Error::invalid("a dimension of the config has no name"));
         }
+        if config.dimension.iter().filter(|other| other.name == dimension.name).count() > 1 {
+            return Err(Error::invalid(format!(
+                "dimension '{}' is listed twice: remove one of them",
+                dimension.name
+            )));
+        }
         names.add(&dimension.name, "dimension")?;
     }
     names.check_clashes()?;
@@ -100,7 +106,26 @@ pub(super) fn dimensions(config: &Config) -> Result<Vec<Dimension>> {
         }
         Ok(Dimension { name: name.clone(), low: *min, high: *max })
     };
+    check_fixed(config)?;
     config.dimension.iter().map(dimension).collect()
+}
+
+/// Checks that no fixed size has the name of a dimension with a range.
+fn check_fixed(config: &Config) -> Result<()> {
+    for feed in &config.feed {
+        let dims = feed.shape.iter().flat_map(|shape| &shape.dim).enumerate();
+        for (number, dim) in dims.filter(|(_, dim)| dim.size != -1) {
+            if let Some(named) = config.dimension.iter().find(|named| named.name == dim.name) {
+                let (node, output) = id(&feed.id);
+                return Err(Error::invalid(format!(
+                    "dimension {number} of feed '{node}:{output}' has the size {}, and the name '{}' of a dimension of \
+                     {}..{}: give it the size -1 or another name",
+                    dim.size, dim.name, named.min, named.max
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn validate_variables(config: &Config) -> Result<()> {

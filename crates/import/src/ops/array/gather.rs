@@ -60,7 +60,9 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let result = [rows, &sizes[depth..]].concat();
     if result.contains(&0) || sizes[..depth].contains(&0) {
         let element_type = cx.element_type(params);
-        return cx.splat(element_type, &result, 0.0);
+        let zeros = cx.splat(element_type, &result, 0.0)?;
+        let (of_params, of_indices) = (cx.split(params)?.sizes, cx.split(indices)?.sizes);
+        return cx.bounded(zeros, &[&of_indices[..rows.len()], &of_params[depth..]].concat());
     }
     if depth == 0 {
         let dimensions: Vec<usize> = (rows.len()..result.len()).collect();

@@ -3,6 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
+use crate::values::value::Value;
 use bounded::list;
 use hlo::InstructionId;
 use support::Result;
@@ -10,8 +11,8 @@ use support::Result;
 pub(crate) const RULES: &[Rule] = &[
     rule_values("Identity", |cx| cx.pass_on()).types("T", ANYTHING),
     rule_values("IdentityN", |cx| cx.pass_on()).types("T", ANYTHING),
-    rule_values("_ArrayToList", |cx| cx.pass_on()).types("T", ALL),
-    rule_values("_ListToArray", |cx| cx.pass_on()).types("T", ALL),
+    rule_values("_ArrayToList", array_or_list).types("T", ALL),
+    rule_values("_ListToArray", array_or_list).types("T", ALL),
     rule_values("StopGradient", |cx| cx.pass_on()).types("T", ANYTHING),
     rule_values("PreventGradient", |cx| cx.pass_on()).types("T", ANYTHING),
     rule_values("Snapshot", |cx| cx.pass_on()).types("T", ALL),
@@ -20,6 +21,18 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("CheckNumerics", |cx| cx.pass_on()).types("T", FLOATS),
     rule("EnsureShape", ensure_shape).types("T", ALL),
 ];
+
+/// Passes the inputs on. Attributes state their types twice.
+fn array_or_list(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let outputs = cx.pass_on()?;
+    for (k, id) in outputs.iter().enumerate().filter_map(|(k, output)| Some((k, output.array()?))) {
+        let (stated, own) = (cx.output_type(k)?, cx.element_type(id));
+        cx.check(stated == own, || {
+            format!("output {k} has the type {stated}, but input {k} has {own}: the attributes must agree")
+        })?;
+    }
+    Ok(outputs)
+}
 
 /// `EnsureShape(x) = x`. Another shape of `x` is a compile-time error.
 fn ensure_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {

@@ -150,6 +150,9 @@ fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<In
     let neutral = cx.literal(neutral);
     let result = [&[count][..], &sizes[id_sizes.len()..]].concat();
     let start = cx.broadcast(neutral, &result, &[])?;
+    // The rows of a segment are as large as those of the data.
+    let rows = cx.split(data)?.sizes.split_off(id_sizes.len());
+    let start = cx.bounded(start, &[&[None], &rows[..]].concat())?;
     cx.scatter(start, ids, data, Indices::Scalars, reducer)
 }
 

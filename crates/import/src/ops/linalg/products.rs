@@ -129,7 +129,8 @@ pub(crate) fn batched(
     check_inner(cx, &x_sizes, &y_sizes, x_inner, y_inner)?;
 
     // A matrix shared by all batches need not be copied for each.
-    if y_batch.iter().all(|&size| size == 1) && x_batch == batch {
+    let is_shared = y_batch.iter().zip(&cx.array(y).dimensions).all(|(&size, d)| size == 1 && !d.is_dynamic);
+    if is_shared && x_batch == batch {
         let y = cx.reshape(y, &y_sizes[y_rank - 2..])?;
         // The free dimensions of x, batches and rows, keep their order in the product.
         return dot(cx, x, y, 0, x_inner, y_inner + 2 - y_rank);

@@ -129,7 +129,14 @@ fn sparse_softmax_cross_entropy(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Inst
     let one_hot = cx.select(is_class, one, zero)?;
 
     let not_negative = cx.compare_scalar(ComparisonDirection::Ge, labels, 0.0)?;
-    let below = cx.compare_scalar(ComparisonDirection::Lt, labels, sizes[1] as f64)?;
+    let below = if cx.array(logits).dimensions[1].is_dynamic {
+        let count = cx.true_size(logits, 1)?;
+        let count = cx.convert(count, label_type)?;
+        let count = cx.broadcast(count, &label_sizes, &[])?;
+        cx.compare(ComparisonDirection::Lt, labels, count)?
+    } else {
+        cx.compare_scalar(ComparisonDirection::Lt, labels, sizes[1] as f64)?
+    };
     let in_range = cx.op(Op::And {}, &[not_negative, below])?;
     let (fine, nan) =
         (cx.splat(element_type, &label_sizes, 0.0)?, cx.splat(element_type, &label_sizes, f64::NAN)?);
