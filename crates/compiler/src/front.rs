@@ -1,6 +1,7 @@
 //! Import of a graph and its config as HLO.
 
-use crate::{HloProgram, Observer, Point, sizes};
+use crate::sizes::{self, Batch};
+use crate::{HloProgram, Observer, Point};
 use bytes::Bytes;
 use hlo::Program;
 use std::collections::BTreeMap;
@@ -152,20 +153,17 @@ pub fn import_bounded(
     let [dimension] = &config.dimension[..] else { return import_program(program, observer) };
     let at_size =
         |size: i64| import::import_program(&prepare(config.clone().with_size(&dimension.name, size))?);
-    let pieces = sizes::pieces(&program, &dimension.size, &at_size);
+    let batch = Batch::of_graph(&program);
+    let whole = import_program(program, observer);
+    let pieces = sizes::pieces(batch, whole.as_ref().ok(), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    let imported = match (import_program(program, observer), pieces) {
-        (Ok(mut imported), Ok(pieces)) => {
-            imported.sized = pieces.sized;
-            return Ok(imported);
-        }
-        (Err(_), Ok(pieces)) => pieces.into_program()?,
-        (Ok(imported), Err(_)) => return Ok(imported),
-        (Err(error), Err(reason)) => return Err(error.context(reason.to_string())),
-    };
-    hlo::verify(&imported.module)?;
-    observer.ended("import", &|| imported.module.to_text());
-    observer.module(Point::Imported, &imported.module);
+    let is_whole = whole.is_ok();
+    let imported = sizes::combined(whole, pieces)?;
+    if !is_whole {
+        hlo::verify(&imported.module)?;
+        observer.ended("import", &|| imported.module.to_text());
+        observer.module(Point::Imported, &imported.module);
+    }
     Ok(imported)
 }
 

@@ -2,7 +2,7 @@
 
 mod row_loop;
 
-use hlo::analysis::{RowUse, independent_rows};
+use hlo::analysis::{RowUse, independent_rows, number_from_size};
 use hlo::{
     Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
 };
@@ -34,35 +34,77 @@ pub(crate) struct Pieces {
     range: SizeRange,
 }
 
+/// The only named dimension of a program, if it is the leading one of all feeds that have it.
+pub(crate) struct Batch {
+    name: String,
+    range: SizeRange,
+    /// Feeds whose leading dimension it is.
+    batched: BTreeSet<usize>,
+}
+
+impl Batch {
+    /// Returns the batch of a program with these names and ranges. `dimensions` are the named
+    /// dimensions of each feed. An error says why there is none.
+    pub(crate) fn new<'n>(
+        names: impl IntoIterator<Item = (&'n str, i64, i64)>,
+        dimensions: impl IntoIterator<Item = Vec<usize>>,
+    ) -> Result<Self> {
+        let mut names = names.into_iter();
+        let (Some((name, low, high)), None) = (names.next(), names.next()) else {
+            return Err(Error::unsupported("the program has several named dimensions"));
+        };
+        let mut batched = BTreeSet::new();
+        for (number, dimensions) in dimensions.into_iter().enumerate() {
+            match dimensions[..] {
+                [] => {}
+                [0] => {
+                    batched.insert(number);
+                }
+                _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
+            }
+        }
+        Ok(Self { name: name.to_owned(), range: SizeRange { low, high }, batched })
+    }
+
+    /// Returns the batch of a graph.
+    pub(crate) fn of_graph(program: &tf::Program) -> Result<Self> {
+        let names =
+            program.dimensions.iter().map(|tf::Dimension { name, low, high }| (name.as_str(), *low, *high));
+        Self::new(names, program.feeds.iter().map(|feed| feed.dimensions.keys().copied().collect()))
+    }
+}
+
 /// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
 /// `given` are sizes that the user wants code for, and `import` translates the program for one
 /// size.
 ///
-/// Errors say why the program is not computed piece by piece: rows depend on each other, the
-/// program writes variables, or a size is not supported.
+/// `whole` is the import for all sizes, if it succeeded: it shows whether numbers depend on the
+/// size. Without it, numbers of imports for different sizes are compared.
+///
+/// Errors say why the program is not computed piece by piece: rows depend on each other, numbers
+/// depend on the size, the program writes variables, or a size is not supported.
 pub(crate) fn pieces(
-    program: &tf::Program,
+    batch: Result<Batch>,
+    whole: Option<&Program>,
     given: &[i64],
     import: &dyn Fn(i64) -> Result<Program>,
 ) -> Result<Pieces> {
-    let [tf::Dimension { name, low, high }] = &program.dimensions[..] else {
-        return Err(Error::unsupported("the program has several named dimensions"));
-    };
-    let mut batched = BTreeSet::new();
-    for (number, feed) in program.feeds.iter().enumerate() {
-        match feed.dimensions.iter().collect::<Vec<_>>()[..] {
-            [] => {}
-            [(0, _)] => {
-                batched.insert(number);
+    let Batch { name, range: SizeRange { low, high }, batched } = batch?;
+    if let Some(Program { module, .. }) = whole {
+        for size in module.size_parameters() {
+            if let Some((computation, instruction)) = number_from_size(module, size.parameter) {
+                let instruction = module[computation][instruction].described();
+                return Err(Error::unsupported(format!(
+                    "the size of the batch is a number at {instruction}"
+                )));
             }
-            _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
         }
     }
     let row = import(1)?;
     if row.interface.results().iter().any(|result| result.origin == Origin::Variable) {
         return Err(Error::unsupported("the program writes a variable"));
     }
-    let sizes = sizes(*low, *high, given);
+    let sizes = sizes(low, high, given);
     if sizes.len() > MAX_SIZES {
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
@@ -82,16 +124,51 @@ pub(crate) fn pieces(
         let is_required = given.contains(&size) || sizes.first() == Some(&size);
         sized.push(SizedModule { size, is_required, module });
     }
+    if whole.is_none() {
+        check_numbers(&sized, (low, high), import)?;
+    }
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
-    if *low == 0 && uses.contains(&RowUse::None) {
+    if low == 0 && uses.contains(&RowUse::None) {
         return Err(Error::unsupported("a result does not depend on the batch, which may be empty"));
     }
     if sizes.first() == Some(&1) {
         sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module.clone() });
     }
-    let range = SizeRange { low: *low, high: *high };
-    Ok(Pieces { sized, row, batched, uses, name: name.clone(), range })
+    Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high } })
+}
+
+/// Checks that the constants of imports for different sizes are the same.
+fn check_numbers(
+    sized: &[SizedModule],
+    (low, high): (i64, i64),
+    import: &dyn Fn(i64) -> Result<Program>,
+) -> Result<()> {
+    let mut numbers = sized.iter().map(|sized| numbers(&sized.module)).collect::<Vec<_>>();
+    // Sizes that no number in a program is likely to be a multiple of.
+    for size in [3, 13].into_iter().filter(|size| (low.max(2)..=high).contains(size)) {
+        numbers.push(self::numbers(&import(size)?.module));
+    }
+    if numbers.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Ok(());
+    }
+    Err(Error::unsupported("a number depends on the size of the batch"))
+}
+
+/// Returns the constants of a module of one element each, in the order of use.
+fn numbers(module: &hlo::Module) -> Vec<shape::Literal> {
+    let mut numbers = Vec::new();
+    for id in module.post_order() {
+        let computation = &module[id];
+        for instruction in computation.post_order() {
+            if let hlo::Op::Constant { literal } = computation[instruction].op()
+                && literal.shape().as_array().is_some_and(|array| array.element_count() == 1)
+            {
+                numbers.push(literal.clone());
+            }
+        }
+    }
+    numbers
 }
 
 /// Describes the pieces, or why there are none.
@@ -102,6 +179,17 @@ pub(crate) fn to_text(pieces: &Result<Pieces>) -> String {
             format!("sizes of {} that may get code: {}", pieces.name, sizes.join(", "))
         }
         Err(error) => format!("code for the largest size only: {error}"),
+    }
+}
+
+/// Returns the program for all sizes, with code for a few: `whole` is its import for a range.
+/// Without it, the program is a loop over rows.
+pub(crate) fn combined(whole: Result<Program>, pieces: Result<Pieces>) -> Result<Program> {
+    match (whole, pieces) {
+        (Ok(whole), Ok(pieces)) => Ok(Program { sized: pieces.sized, ..whole }),
+        (Err(_), Ok(pieces)) => pieces.into_program(),
+        (Ok(whole), Err(_)) => Ok(whole),
+        (Err(error), Err(reason)) => Err(error.context(reason.to_string())),
     }
 }
 

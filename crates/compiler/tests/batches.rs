@@ -164,3 +164,27 @@ fn a_batch_whose_rows_mix_has_one_module() {
         assert!((found - expected).abs() < 1e-5, "class {class}: {found} for {expected}");
     }
 }
+
+#[test]
+fn a_batch_whose_size_is_a_number_has_one_module() {
+    let scaled = "node { name: \"shape\" op: \"Shape\" input: \"product\" attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"size\" op: \"GatherV2\" input: \"shape\" input: \"axis\" input: \"axis\" \
+        attr { key: \"Tparams\" value { type: DT_INT32 } } attr { key: \"Tindices\" value { type: DT_INT32 } } \
+        attr { key: \"Taxis\" value { type: DT_INT32 } } }\n\
+        node { name: \"number\" op: \"Cast\" input: \"size\" attr { key: \"SrcT\" value { type: DT_INT32 } } \
+        attr { key: \"DstT\" value { type: DT_FLOAT } } }\n\
+        node { name: \"scaled\" op: \"Mul\" input: \"product\" input: \"number\" attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    let program = import(&graph(scaled), &config(&["scaled", "product"], 1, 16)).expect("imports");
+    assert!(program.sized.is_empty());
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_program(program, &options, &mut NoObserver).expect("compiles");
+    let executable = Executable::load(&compiled).expect("loads");
+    for rows in [1, 5, 8, 16] {
+        let results = executable.run(&arguments(16, rows)).expect("it runs");
+        let [scaled, product] = [0, 1].map(|k| results[k].to_vec::<f32>().expect("floats"));
+        assert_eq!(product.len(), 4 * rows);
+        assert!(product.iter().any(|&element| element != 0.0));
+        let expected = product.iter().map(|element| element * rows as f32);
+        assert!(scaled.iter().copied().eq(expected), "{rows} rows: {scaled:?}");
+    }
+}

@@ -13,6 +13,7 @@ mod independence;
 mod induction;
 mod interval;
 mod range;
+mod size_use;
 mod trip_count;
 
 #[cfg(test)]
@@ -25,4 +26,5 @@ pub use independence::{Dependence, RowUse, independent_rows};
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};
+pub use size_use::number_from_size;
 pub use trip_count::{TripCount, state_ranges, state_ranges_within, trip_count};
