@@ -1,7 +1,7 @@
 //! Import of a graph and its config as HLO.
 
 use crate::sizes::{self, Batch};
-use crate::{HloProgram, Observer, Point};
+use crate::{HloProgram, Observer, Point, named_sizes};
 use bytes::Bytes;
 use hlo::Program;
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ impl Source {
             Self::Graph { graph, config, loop_bounds } => {
                 import_bounded(graph, config, loop_bounds, observer)
             }
-            Self::Hlo(HloProgram { program, .. }) => {
+            Self::Hlo(HloProgram { mut program, .. }) => {
+                named_sizes::state(&mut program.module, &program.interface);
                 observer.ended("import", &|| program.module.to_text());
                 observer.module(Point::Imported, &program.module);
                 Ok(program)
@@ -158,8 +159,9 @@ pub fn import_bounded(
     let pieces = sizes::pieces(batch, whole.as_ref().ok(), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
     let is_whole = whole.is_ok();
-    let imported = sizes::combined(whole, pieces)?;
+    let mut imported = sizes::combined(whole, pieces)?;
     if !is_whole {
+        named_sizes::state(&mut imported.module, &imported.interface);
         hlo::verify(&imported.module)?;
         observer.ended("import", &|| imported.module.to_text());
         observer.module(Point::Imported, &imported.module);
@@ -170,7 +172,8 @@ pub fn import_bounded(
 /// Imports a prepared program.
 pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Program> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));
-    let imported = import::import_program(&program)?;
+    let mut imported = import::import_program(&program)?;
+    named_sizes::state(&mut imported.module, &imported.interface);
     hlo::verify(&imported.module)?;
     observer.ended("import", &|| imported.module.to_text());
     observer.module(Point::Imported, &imported.module);
