@@ -3,8 +3,8 @@
 use crate::failure::failed;
 use bytes::Bytes;
 use compiler::{
-    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, PassRun, Source, Stage, at_stage,
-    guarded,
+    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, OpenSizes, PassRun, Source, Stage,
+    at_stage, guarded,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -107,13 +107,15 @@ impl ModelOptions {
     fn read(&self) -> Result<Model> {
         if !self.path.is_dir() {
             let bytes = tf::source::read_bytes(&self.path)?;
+            let sizes = OpenSizes::of_options(&self.load_options()?.infer);
             let read = || {
                 let mut passes = PassRun { disabled: &[], observer: &mut NoObserver };
-                HloProgram::of_file(&self.path, &bytes, None, &mut passes)
+                HloProgram::of_file(&self.path, &bytes, None, &sizes, &mut passes)
             };
             if let Some((program, _)) = guarded(read)? {
+                let notes = program.notes.clone();
                 let input = Input::of_hlo(program, bytes);
-                return Ok(Model { input, problems: Vec::new(), notes: Vec::new() });
+                return Ok(Model { input, problems: Vec::new(), notes });
             }
         }
         let options = self.load_options()?;

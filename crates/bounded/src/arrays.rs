@@ -79,6 +79,12 @@ impl Builder {
     /// means the bound itself. Sizes known at compile time become slices.
     pub fn bounded(&mut self, data: InstructionId, sizes: &[Option<InstructionId>]) -> Result<InstructionId> {
         let mut result = data;
+        let settled = if self.has_named_sizes() && sizes.iter().any(Option::is_some) {
+            self.settled_sizes(sizes, &self.sizes(data))?
+        } else {
+            sizes.to_vec()
+        };
+        let sizes = settled.as_slice();
         for (dimension, size) in sizes.iter().enumerate() {
             let Some(size) = *size else { continue };
             let bound = self.sizes(result)[dimension];
@@ -97,7 +103,6 @@ impl Builder {
             if bound == 0 {
                 continue;
             }
-            let size = self.canonical_size(size);
             let size = self.within_bound(size, bound)?;
             result = self.static_op(Op::SetDimensionSize { dimension }, &[result, size], None)?;
         }

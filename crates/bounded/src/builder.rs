@@ -8,7 +8,9 @@ mod fold;
 mod gather;
 mod literals;
 mod operations;
+mod polynomials;
 mod reducer;
+mod regions;
 mod scatter;
 mod scope;
 mod variables;
@@ -17,6 +19,7 @@ pub use fold::LinearElement;
 pub use literals::{integer_vector, scalar_literal, scalar_of};
 pub use operations::{broadcast_sizes, list};
 pub use reducer::{Reducer, highest, lowest};
+pub use regions::{Branch, Carried};
 pub use scatter::Indices;
 pub use scope::{Captures, LoopFacts, Scope, check_size};
 pub use variables::VariableId;
@@ -102,7 +105,8 @@ impl Builder {
         self.finish_with(entry)
     }
 
-    fn finish_with(mut self, entry: Computation) -> Module {
+    /// Returns the module, with a finished computation as its entry.
+    pub fn finish_with(mut self, entry: Computation) -> Module {
         let entry = self.module.add_computation(entry);
         self.module.set_entry(entry);
         // Remove reducers and branches without uses.

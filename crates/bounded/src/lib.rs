@@ -5,14 +5,16 @@
 //! instruction on arrays of bounded size becomes instructions on the whole arrays. No pass, plan,
 //! or kernel thus sees bounded shapes.
 
+mod algebra;
 mod arrays;
 mod builder;
 mod settle;
+mod size;
 
 pub use arrays::{Bounded, Size, bounds, crossing, run_time};
 pub use builder::{
-    Builder, Captures, Checkpoint, Indices, LinearElement, LoopFacts, Reducer, Scope, VariableId,
-    broadcast_sizes, check_size, highest, integer_vector, join_ranges, list, lowest, scalar_literal,
-    scalar_of,
+    Branch, Builder, Captures, Carried, Checkpoint, Indices, LinearElement, LoopFacts, Reducer, Scope,
+    VariableId, broadcast_sizes, check_size, highest, integer_vector, join_ranges, list, lowest,
+    scalar_literal, scalar_of,
 };
 pub use settle::{has_bounded_shapes, settle_bounded_shapes};

@@ -1,9 +1,9 @@
 //! Import of a graph and its config as HLO.
 
-use crate::{HloProgram, Observer, Point, sizes};
+use crate::sizes::{self, Batch};
+use crate::{HloProgram, Observer, Point, named_sizes};
 use bytes::Bytes;
-use hlo::{Interface, Program};
-use shape::ArrayShape;
+use hlo::Program;
 use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
@@ -52,7 +52,8 @@ impl Source {
             Self::Graph { graph, config, loop_bounds } => {
                 import_graph(graph, config, loop_bounds, has_code, observer)
             }
-            Self::Hlo(HloProgram { program, .. }) => {
+            Self::Hlo(HloProgram { mut program, .. }) => {
+                named_sizes::state(&mut program.module, &program.interface);
                 observer.ended("import", &|| program.module.to_text());
                 observer.module(Point::Imported, &program.module);
                 Ok(program)
@@ -176,22 +177,16 @@ fn import_graph(
     if let Some(Ok(imported)) = whole {
         return Ok(imported);
     }
-    let pieces = sizes::pieces(&program, &dimension.size, &at_size);
+    let pieces = sizes::pieces(Batch::of_graph(&program), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
     let whole = whole.unwrap_or_else(|| import_program(program, observer));
-    let imported = match (whole, pieces) {
-        // Bounds may be larger than the sizes that follow from a number of rows.
-        (Ok(mut imported), Ok(pieces)) if has_same_arrays(&imported.interface, &pieces.interface()) => {
-            imported.sized = pieces.sized;
-            return Ok(imported);
-        }
-        (_, Ok(pieces)) => pieces.into_program()?,
-        (Ok(imported), Err(_)) => return Ok(imported),
-        (Err(error), Err(reason)) => return Err(error.context(reason.to_string())),
-    };
-    hlo::verify(&imported.module)?;
-    observer.ended("import", &|| imported.module.to_text());
-    observer.module(Point::Imported, &imported.module);
+    let (mut imported, is_new) = sizes::combined(whole, pieces)?;
+    if is_new {
+        named_sizes::state(&mut imported.module, &imported.interface);
+        hlo::verify(&imported.module)?;
+        observer.ended("import", &|| imported.module.to_text());
+        observer.module(Point::Imported, &imported.module);
+    }
     Ok(imported)
 }
 
@@ -202,7 +197,8 @@ pub fn import_for_code(
     program: &tf::Program,
     at_size: &dyn Fn(i64) -> Result<tf::Program>,
 ) -> Result<Program> {
-    let pieces = sizes::pieces(program, &[], &|size| import::import_program(&at_size(size)?));
+    let batch = Batch::of_graph(program);
+    let pieces = sizes::pieces(batch, &[], &|size| import::import_program(&at_size(size)?));
     let imported = match pieces {
         Ok(pieces) => pieces.into_program()?,
         Err(_) => import::import_program(program)?,
@@ -211,18 +207,11 @@ pub fn import_for_code(
     Ok(imported)
 }
 
-/// True if the results of two interfaces have the same shapes and the same bounded dimensions.
-fn has_same_arrays(a: &Interface, b: &Interface) -> bool {
-    let shapes = |interface: &Interface| -> Vec<ArrayShape> {
-        interface.results().iter().map(|result| result.shape.clone()).collect()
-    };
-    shapes(a) == shapes(b)
-}
-
 /// Imports a prepared program.
 pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Program> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));
-    let imported = import::import_program(&program)?;
+    let mut imported = import::import_program(&program)?;
+    named_sizes::state(&mut imported.module, &imported.interface);
     hlo::verify(&imported.module)?;
     observer.ended("import", &|| imported.module.to_text());
     observer.module(Point::Imported, &imported.module);

@@ -1,7 +1,8 @@
 //! Programs in HLO or StableHLO: HLO as text and as messages, StableHLO as text and as portable
 //! artifacts.
 
-use crate::{PassRun, bindings, normalization_pipeline};
+use crate::open_program::{self, OpenSizes};
+use crate::{PassRun, bindings, named_sizes, normalization_pipeline};
 use hlo::{
     Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, NamedDimension, Op,
     OpMetadata, Program, SizeParameter,
@@ -18,6 +19,8 @@ pub struct HloProgram {
     /// Checks of values that the program itself contains. The values are its last results, two for
     /// each check.
     pub checks: Vec<stablehlo::Check>,
+    /// Notes for the user about the sizes of its arguments, a line each.
+    pub notes: Vec<String>,
 }
 
 impl HloProgram {
@@ -54,17 +57,28 @@ impl HloProgram {
 
     /// Parses StableHLO text. The program is the public function of this name; without a name, its
     /// function `main`, or the only public one. Errors begin with the line number.
-    pub fn parse_stablehlo(text: &str, function: Option<&str>) -> Result<Self> {
-        Self::of_stablehlo(&mlir::parse(text)?, function)
+    pub fn parse_stablehlo(
+        text: &str,
+        function: Option<&str>,
+        sizes: &OpenSizes,
+        passes: &mut PassRun<'_>,
+    ) -> Result<Self> {
+        Self::of_stablehlo(&mlir::parse(text)?, function, sizes, passes)
     }
 
     /// Parses a portable artifact of StableHLO, alone or inside a file of `jax.export`.
-    pub fn parse_artifact(bytes: &[u8], function: Option<&str>) -> Result<Self> {
-        if stablehlo::is_export(bytes) {
-            Self::of_stablehlo(&stablehlo::read_export(bytes)?, function)
+    pub fn parse_artifact(
+        bytes: &[u8],
+        function: Option<&str>,
+        sizes: &OpenSizes,
+        passes: &mut PassRun<'_>,
+    ) -> Result<Self> {
+        let module = if stablehlo::is_export(bytes) {
+            stablehlo::read_export(bytes)?
         } else {
-            Self::of_stablehlo(&mlir::parse_bytecode(bytes)?, function)
-        }
+            mlir::parse_bytecode(bytes)?
+        };
+        Self::of_stablehlo(&module, function, sizes, passes)
     }
 
     /// True if [`Self::parse_artifact`] can read the bytes.
@@ -74,12 +88,39 @@ impl HloProgram {
 
     /// Imports a function of a StableHLO module. Arguments whose memory a result uses become
     /// variables.
-    pub fn of_stablehlo(source: &mlir::Module, function: Option<&str>) -> Result<Self> {
-        let imported = stablehlo::import_function_named(source, function)?;
-        let stablehlo::Imported { module, interface, checks, aliases } = imported;
+    pub fn of_stablehlo(
+        source: &mlir::Module,
+        function: Option<&str>,
+        sizes: &OpenSizes,
+        passes: &mut PassRun<'_>,
+    ) -> Result<Self> {
+        if let Some(open) = stablehlo::dimensions(source, function, &sizes.request)? {
+            let import = |request: &_| Self::of_imported(stablehlo::import_sized(source, function, request)?);
+            let whole = import(&sizes.request);
+            let notes = open_program::notes(&open);
+            // Checks compare values of one size.
+            if let Some(whole) = whole.as_ref().ok().filter(|whole| !whole.checks.is_empty()) {
+                return Ok(Self { notes, ..whole.clone() });
+            }
+            let program = whole.map(|whole| whole.program);
+            let import = |request: &_| import(request).map(|program| program.program);
+            let program = open_program::combined(program, sizes, &open, &import, &mut *passes.observer)?;
+            return Ok(Self { program, checks: Vec::new(), notes });
+        }
+        let imported = stablehlo::import_sized(source, function, &sizes.request)?;
+        Self::of_imported(imported)
+    }
+
+    pub(crate) fn of_imported(imported: stablehlo::Imported) -> Result<Self> {
+        let stablehlo::Imported { mut module, mut interface, checks, aliases } = imported;
+        if module.size_parameters().is_empty() {
+            let named = named_sizes::restore(&mut module);
+            interface.set_sizes(&module);
+            interface.add_named_dimensions(named);
+        }
         let program = bindings::with_variables(Program::new(module, interface), &aliases)?;
         hlo::verify(&program.module)?;
-        Ok(Self { program, checks })
+        Ok(Self { program, checks, notes: Vec::new() })
     }
 
     /// Returns the program with constants in place of the arguments that have the names of arrays.
@@ -97,8 +138,10 @@ impl HloProgram {
     /// removed, because the caller of the program owns both arguments and results.
     pub fn of_module(mut module: Module, passes: &mut PassRun<'_>) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
+        let stated = named_sizes::restore(&mut module);
         // Normalization removes the bounded shapes that show them.
-        let named = given_names(&module);
+        let mut named = given_names(&module);
+        named.extend(stated);
         passes.run(&normalization_pipeline(), &mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
@@ -128,7 +171,7 @@ impl HloProgram {
         let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
         let mut interface = Interface::with_names(&module, &arguments, &results)?;
         interface.add_named_dimensions(named);
-        Ok(Self { program: Program::new(module, interface), checks: Vec::new() })
+        Ok(Self { program: Program::new(module, interface), checks: Vec::new(), notes: Vec::new() })
     }
 
     /// Returns the program without its checks, for compiled files.

@@ -18,6 +18,8 @@ mod hlo_program;
 mod in_process;
 mod load;
 mod loadable;
+mod named_sizes;
+mod open_program;
 mod options;
 mod pipeline;
 mod profile;
@@ -45,6 +47,7 @@ pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use kernel::Counter;
 pub use load::{foreign, load};
 pub use loadable::{Loadable, compile_loadable};
+pub use open_program::OpenSizes;
 pub use options::{Assembler, BackOptions};
 pub use pipeline::{
     PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, quantization_pipeline,

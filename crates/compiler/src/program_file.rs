@@ -1,7 +1,7 @@
 //! Files that contain programs: HLO as text and as XLA's messages, StableHLO as text and as
 //! portable artifacts, and `jax.export`.
 
-use crate::{HloProgram, PassRun};
+use crate::{HloProgram, OpenSizes, PassRun};
 use shape::Literal;
 use std::path::Path;
 use support::{Code, Error, ErrorKind, Result};
@@ -20,11 +20,13 @@ enum Format {
 impl HloProgram {
     /// Reads the program in a file of this name, and the values of arguments that the file
     /// contains. `function` selects a function of StableHLO. Returns `None` if the file is not a
-    /// program. The program keeps its checks.
+    /// program. The program keeps its checks. `sizes` are those of open dimensions, which only
+    /// StableHLO has.
     pub fn of_file(
         path: &Path,
         bytes: &[u8],
         function: Option<&str>,
+        sizes: &OpenSizes,
         passes: &mut PassRun<'_>,
     ) -> Result<Option<(Self, Vec<Literal>)>> {
         let Some(format) = format_of(path, bytes) else { return Ok(None) };
@@ -38,11 +40,16 @@ impl HloProgram {
                  which has one entry"
             )));
         }
+        if let (Format::HloText | Format::HloProto, Some(key)) = (format, sizes.request.given.keys().next()) {
+            return Err(Error::invalid(format!(
+                "--dim {key}: '{name}' is HLO, whose parameters state their sizes or bounds"
+            )));
+        }
         let program = match format {
             Format::HloText => Self::parse_hlo(text()?, passes).map(alone),
             Format::HloProto => Self::parse_proto(bytes, passes),
-            Format::StablehloText => Self::parse_stablehlo(text()?, function).map(alone),
-            Format::Artifact => Self::parse_artifact(bytes, function).map(alone),
+            Format::StablehloText => Self::parse_stablehlo(text()?, function, sizes, passes).map(alone),
+            Format::Artifact => Self::parse_artifact(bytes, function, sizes, passes).map(alone),
         };
         program.map(Some).map_err(|error| {
             let code = match error.kind() {

@@ -38,35 +38,63 @@ pub(crate) struct Pieces {
     range: SizeRange,
 }
 
+/// The only named dimension of a program, if it is the leading one of all feeds that have it.
+pub(crate) struct Batch {
+    name: String,
+    range: SizeRange,
+    /// Feeds whose leading dimension it is.
+    batched: BTreeSet<usize>,
+}
+
+impl Batch {
+    /// Returns the batch of a program with these names and ranges. `dimensions` are the named
+    /// dimensions of each feed. An error says why there is none.
+    pub(crate) fn new<'n>(
+        names: impl IntoIterator<Item = (&'n str, i64, i64)>,
+        dimensions: impl IntoIterator<Item = Vec<usize>>,
+    ) -> Result<Self> {
+        let mut names = names.into_iter();
+        let (Some((name, low, high)), None) = (names.next(), names.next()) else {
+            return Err(Error::unsupported("the program has several named dimensions"));
+        };
+        let mut batched = BTreeSet::new();
+        for (number, dimensions) in dimensions.into_iter().enumerate() {
+            match dimensions[..] {
+                [] => {}
+                [0] => {
+                    batched.insert(number);
+                }
+                _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
+            }
+        }
+        Ok(Self { name: name.to_owned(), range: SizeRange { low, high }, batched })
+    }
+
+    /// Returns the batch of a graph.
+    pub(crate) fn of_graph(program: &tf::Program) -> Result<Self> {
+        let names =
+            program.dimensions.iter().map(|tf::Dimension { name, low, high }| (name.as_str(), *low, *high));
+        Self::new(names, program.feeds.iter().map(|feed| feed.dimensions.keys().copied().collect()))
+    }
+}
+
 /// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
 /// `given` are sizes that the user wants code for, and `import` translates the program for one
 /// size.
 ///
-/// Errors say why the program is not computed piece by piece: rows depend on each other, the
-/// program writes variables, or a size is not supported.
+/// Errors say why the program is not computed piece by piece: rows depend on each other, numbers
+/// depend on the size, the program writes variables, or a size is not supported.
 pub(crate) fn pieces(
-    program: &tf::Program,
+    batch: Result<Batch>,
     given: &[i64],
     import: &dyn Fn(i64) -> Result<Program>,
 ) -> Result<Pieces> {
-    let [tf::Dimension { name, low, high }] = &program.dimensions[..] else {
-        return Err(Error::unsupported("the program has several named dimensions"));
-    };
-    let mut batched = BTreeSet::new();
-    for (number, feed) in program.feeds.iter().enumerate() {
-        match feed.dimensions.iter().collect::<Vec<_>>()[..] {
-            [] => {}
-            [(0, _)] => {
-                batched.insert(number);
-            }
-            _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
-        }
-    }
+    let Batch { name, range: SizeRange { low, high }, batched } = batch?;
     let row = import(1)?;
     if row.interface.results().iter().any(|result| result.origin == Origin::Variable) {
         return Err(Error::unsupported("the program writes a variable"));
     }
-    let sizes = sizes(*low, *high, given);
+    let sizes = sizes(low, high, given);
     if sizes.len() > MAX_SIZES {
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
@@ -89,14 +117,13 @@ pub(crate) fn pieces(
     check_numbers(&sized, &row.module, &batched, import)?;
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
-    if *low == 0 && uses.contains(&RowUse::None) {
+    if low == 0 && uses.contains(&RowUse::None) {
         return Err(Error::unsupported("a result does not depend on the batch, which may be empty"));
     }
     if sizes.first() == Some(&1) {
         sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module.clone() });
     }
-    let range = SizeRange { low: *low, high: *high };
-    Ok(Pieces { sized, row, batched, uses, name: name.clone(), range })
+    Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high } })
 }
 
 /// Describes the pieces, or why there are none.
@@ -107,6 +134,23 @@ pub(crate) fn to_text(pieces: &Result<Pieces>) -> String {
             format!("sizes of {} that may get code: {}", pieces.name, sizes.join(", "))
         }
         Err(error) => format!("code for the largest size only: {error}"),
+    }
+}
+
+/// Returns the program for all sizes, with code for a few: `whole` is its import for a range. If it
+/// failed, or its results have other bounds than a batch, the program is a loop over rows. Also
+/// returns whether the program is such a loop.
+pub(crate) fn combined(whole: Result<Program>, pieces: Result<Pieces>) -> Result<(Program, bool)> {
+    let shapes = |interface: &Interface| -> Vec<ArrayShape> {
+        interface.results().iter().map(|result| result.shape.clone()).collect()
+    };
+    match (whole, pieces) {
+        (Ok(whole), Ok(pieces)) if shapes(&whole.interface) == shapes(&pieces.interface()) => {
+            Ok((Program { sized: pieces.sized, ..whole }, false))
+        }
+        (_, Ok(pieces)) => Ok((pieces.into_program()?, true)),
+        (Ok(whole), Err(_)) => Ok((whole, false)),
+        (Err(error), Err(reason)) => Err(error.context(reason.to_string())),
     }
 }
 
@@ -149,7 +193,7 @@ impl Pieces {
 }
 
 /// Checks that no value depends on the number of rows: compares the program for the most rows with
-/// those for others and with one for one more row.
+/// those for others and with one for one row less, or more if there is none.
 fn check_numbers(
     sized: &[SizedModule],
     row: &Module,
@@ -164,7 +208,8 @@ fn check_numbers(
     for other in others {
         compare(&other.module, other.size).map_err(Obstacle::into_error)?;
     }
-    compare(&import(last.size + 1)?.module, last.size + 1).map_err(Obstacle::into_error)?;
+    let near = if last.size > 3 { last.size - 1 } else { last.size + 1 };
+    compare(&import(near)?.module, near).map_err(Obstacle::into_error)?;
     match compare(row, 1) {
         // A dimension of size 1 is also one that is repeated.
         Ok(()) | Err(Obstacle::Structure(_)) => Ok(()),

@@ -47,7 +47,9 @@ pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn O
         let ordered = ordered(&module[id], sequence);
         *module.computation_mut(id) = ordered;
     }
-    module.set_attributes(vec![("is_scheduled".to_owned(), "true".to_owned())]);
+    let mut attributes = vec![("is_scheduled".to_owned(), "true".to_owned())];
+    attributes.extend(module.attributes().iter().filter(|(name, _)| name == "frontend_attributes").cloned());
+    module.set_attributes(attributes);
     hlo::verify(&module)?;
     Ok(module)
 }

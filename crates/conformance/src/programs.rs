@@ -1,9 +1,10 @@
 //! Runs StableHLO programs with expected results: checks inside the program, or answers recorded in
 //! a file next to it.
 
-use compiler::{Executable, NoObserver, host, in_process_options};
+use compiler::{Executable, HloProgram, NoObserver, OpenSizes, PassRun, host, in_process_options};
+use hlo::Interface;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use stablehlo::{Imported, import, import_each};
+use stablehlo::{Imported, SizeRequest, import, import_each};
 use std::path::Path;
 use support::{Error, Result};
 
@@ -79,6 +80,46 @@ impl Run {
         Ok(())
     }
 
+    /// Compiles an artifact with symbolic sizes once, for all sizes, and runs it at each recorded
+    /// one: the arrays `K/in0`, ... are the arguments of run `K`, and `K/out0`, ... the results.
+    pub fn symbolic(&self, path: &Path) -> Result<()> {
+        let bytes = std::fs::read(path).map_err(|e| Error::invalid(e.to_string()))?;
+        let request = SizeRequest { default_range: Some((1, 64)), ..SizeRequest::default() };
+        let sizes = OpenSizes { request, ..OpenSizes::default() };
+        let mut passes = PassRun { disabled: &[], observer: &mut NoObserver };
+        let program =
+            HloProgram::of_stablehlo(&stablehlo::read_export(&bytes)?, None, &sizes, &mut passes)?.program;
+        let interface = program.interface.clone();
+        let options = in_process_options(host("native")?);
+        let compiled = compiler::guarded(|| compiler::compile_program(program, &options, &mut NoObserver))?;
+        let executable = Executable::load(&compiled)?;
+        let answers = std::fs::read(path.with_extension("npz")).map_err(|e| Error::invalid(e.to_string()))?;
+        let mut archive = npz::Archive::open(answers.into(), 1 << 30)?;
+        let runs =
+            (0..).take_while(|run| archive.names().any(|name| name.starts_with(&format!("{run}/")))).count();
+        if runs == 0 {
+            return Err(Error::invalid("no run is recorded"));
+        }
+        for run in 0..runs {
+            let arguments = sized_arguments(&interface, |k| archive.require(&format!("{run}/in{k}")))?;
+            let results = executable.run(&arguments)?;
+            for (k, result) in results.iter().enumerate() {
+                let expected = archive.require(&format!("{run}/out{k}"))?;
+                let sizes = (result.array_shape().sizes(), expected.array_shape().sizes());
+                if sizes.0 != sizes.1 {
+                    return Err(Error::invalid(format!(
+                        "run {run}: result {k} has sizes {:?}, not {:?}",
+                        sizes.0, sizes.1
+                    )));
+                }
+                let expected = with_type(&expected, result.array_shape())?;
+                near(result, &expected, self.tolerance)
+                    .map_err(|error| error.context(format!("run {run}: result {k}")))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the programs of a text.
     fn part(&self, name: &str, text: &str) -> Vec<Outcome> {
         let one = |result| vec![Outcome { name: name.to_owned(), result }];
@@ -127,6 +168,41 @@ impl Run {
             compiler::guarded(|| compiler::compile_module(program.module, &options, &mut NoObserver))?;
         Executable::load(&compiled)?.run(arguments)
     }
+}
+
+/// Returns the arguments for arrays of true sizes: in arrays of the largest sizes, with other bytes
+/// around them, and followed by the sizes.
+fn sized_arguments(
+    interface: &Interface,
+    mut array: impl FnMut(usize) -> Result<Literal>,
+) -> Result<Vec<Literal>> {
+    let count = interface.arguments().iter().filter(|argument| argument.range.is_none()).count();
+    let mut arguments = Vec::new();
+    let mut sizes = vec![None; interface.arguments().len()];
+    for (k, argument) in interface.arguments()[..count].iter().enumerate() {
+        let array = array(k)?;
+        for named in &argument.named_dimensions {
+            sizes[named.size] = Some(array.array_shape().size(named.dimension) as i32);
+        }
+        arguments.push(embedded(&array, &argument.shape));
+    }
+    for size in &sizes[count..] {
+        arguments.push(Literal::scalar(size.ok_or_else(|| Error::invalid("a size belongs to no argument"))?));
+    }
+    Ok(arguments)
+}
+
+/// Returns an array of this shape, with another one in its corner and bytes without meaning around.
+fn embedded(array: &Literal, shape: &ArrayShape) -> Literal {
+    let width = array.bytes().len() / (array.array_shape().element_count().max(1) as usize);
+    let mut bytes = vec![0x5b; shape.byte_size() as usize];
+    let sizes = array.array_shape().sizes();
+    for position in 0..array.array_shape().element_count() {
+        let at = shape::index::multi_index(&sizes, position);
+        let to = shape::index::linear_index(&shape.sizes(), &at) as usize;
+        bytes[to * width..][..width].copy_from_slice(&array.bytes()[position as usize * width..][..width]);
+    }
+    Literal::from_bytes(shape.clone(), bytes.into()).expect("as many bytes as the shape has")
 }
 
 /// Converts an array stored as bits to a type without a NumPy equivalent.

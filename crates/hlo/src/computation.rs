@@ -64,6 +64,13 @@ impl Computation {
         self.name = name;
     }
 
+    /// Returns the computation with another name, to be added to a module.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
     /// Returns the name of the thread that runs it; empty for the main thread. It is an annotation
     /// for other compilers and never interpreted.
     pub fn execution_thread(&self) -> &str {

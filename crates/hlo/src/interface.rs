@@ -303,10 +303,7 @@ impl Interface {
             let role = if matches!(id, Identifier::Variable(_)) { Role::Variable } else { Role::Feed };
             arguments.push(Argument::new(None, id, array(shape)?, role));
         }
-        for size in module.size_parameters() {
-            let SizeParameter { parameter, low, high } = *size;
-            arguments[parameter].range = Some(SizeRange { low, high });
-        }
+        set_ranges(&mut arguments, module);
         for (argument, named) in named_dimensions(module) {
             arguments[argument].named_dimensions.push(named);
         }
@@ -382,6 +379,11 @@ impl Interface {
         let range = |(k, argument): (usize, &'_ Argument)| argument.range.map(|range| (k, range));
         let known: Vec<(usize, SizeRange)> = self.arguments.iter().enumerate().filter_map(range).collect();
         known.into_iter().map(|(k, range)| (k, &self.arguments[k], range))
+    }
+
+    /// Marks the arguments that are sizes of named dimensions in a module.
+    pub fn set_sizes(&mut self, module: &Module) {
+        set_ranges(&mut self.arguments, module);
     }
 
     /// Adds named dimensions to arguments, each with the number of its argument.
@@ -473,6 +475,12 @@ impl Module {
     /// Returns the alias of the array at a path of the entry's result.
     pub fn alias_of(&self, output_index: &[usize]) -> Option<&InputOutputAlias> {
         self.input_output_alias().iter().find(|alias| alias.output_index == output_index)
+    }
+}
+
+fn set_ranges(arguments: &mut [Argument], module: &Module) {
+    for &SizeParameter { parameter, low, high } in module.size_parameters() {
+        arguments[parameter].range = Some(SizeRange { low, high });
     }
 }
 

@@ -1,12 +1,13 @@
 //! Imports a module as a program: selects its entry function and names the arguments and results.
 
 use crate::checks::Check;
+use crate::names::{argument_names, attributes, result_names};
 use crate::ops;
-use crate::types::shape_of;
-use crate::walk::{Importer, body_of, path_name, symbol};
+use crate::sized::{self, OpenDimensions, SizeRequest, has_open_sizes, open_dimensions};
+use crate::walk::{Importer, body_of, symbol};
+use crate::writer::{FRONTEND, FRONTEND_IN_MLIR};
 use hlo::{Interface, Module};
 use mlir::{Attribute, Operation, Type};
-use shape::Shape;
 use support::{Error, Result};
 
 /// A program converted to HLO.
@@ -34,26 +35,53 @@ pub fn import(source: &mlir::Module) -> Result<Imported> {
 
 /// Same as [`import`], for the public function of this name if there is one.
 pub fn import_function_named(source: &mlir::Module, function: Option<&str>) -> Result<Imported> {
-    let mut functions = Vec::new();
-    let mut name = "";
-    for operation in top_level(source, &mut name)? {
-        if operation.name == "func.func" {
-            functions.push(operation);
-        }
-    }
+    import_sized(source, function, &SizeRequest::default())
+}
+
+/// Same as [`import_function_named`], with sizes or ranges for open dimensions of arguments.
+pub fn import_sized(
+    source: &mlir::Module,
+    function: Option<&str>,
+    request: &SizeRequest,
+) -> Result<Imported> {
+    let (functions, name) = functions(source)?;
     let entry = entry_of(&functions, function)?;
-    import_function(source, &functions, entry, name)
+    import_function(source, &functions, entry, name, request)
+}
+
+/// Returns the open dimensions of a function's arguments; `None` if there are none.
+pub fn dimensions(
+    source: &mlir::Module,
+    function: Option<&str>,
+    request: &SizeRequest,
+) -> Result<Option<OpenDimensions>> {
+    let (functions, _) = functions(source)?;
+    let entry = entry_of(&functions, function)?;
+    if !has_open_sizes(source, entry) {
+        return Ok(None);
+    }
+    open_dimensions(entry, &argument_names(source, entry)?, request).map(Some)
+}
+
+/// Returns the functions of a module and its name.
+fn functions(source: &mlir::Module) -> Result<(Vec<&Operation>, &str)> {
+    let mut name = "";
+    let operations = top_level(source, &mut name)?;
+    Ok((operations.into_iter().filter(|operation| operation.name == "func.func").collect(), name))
 }
 
 /// Converts every function without arguments to a separate HLO program, as for a file of tests.
 pub fn import_each(source: &mlir::Module) -> Result<Vec<(String, Result<Imported>)>> {
-    let mut name = "";
-    let functions: Vec<&Operation> =
-        top_level(source, &mut name)?.into_iter().filter(|operation| operation.name == "func.func").collect();
+    let (functions, name) = functions(source)?;
     let programs =
         functions.iter().filter(|function| argument_types(function).is_some_and(<[Type]>::is_empty));
     Ok(programs
-        .map(|function| (symbol(function).to_owned(), import_function(source, &functions, function, name)))
+        .map(|function| {
+            (
+                symbol(function).to_owned(),
+                import_function(source, &functions, function, name, &SizeRequest::default()),
+            )
+        })
         .collect())
 }
 
@@ -120,60 +148,48 @@ fn import_function(
     functions: &[&Operation],
     entry: &Operation,
     name: &str,
+    request: &SizeRequest,
 ) -> Result<Imported> {
     let name = if name.is_empty() { symbol(entry) } else { name };
+    if has_open_sizes(source, entry) {
+        let open = open_dimensions(entry, &argument_names(source, entry)?, request)?;
+        let (module, interface, checks) = sized::import_function(source, functions, entry, name, &open)?;
+        return Ok(Imported { module, interface, checks, aliases: Vec::new() });
+    }
+    if let Some(key) = request.given.keys().next() {
+        return Err(Error::invalid(format!("--dim {key}: all sizes of '{}' are fixed", symbol(entry))));
+    }
     let mut importer = Importer::new(source, functions, name, ops::convert);
     let body = body_of(entry)?;
     let (entry_computation, results) = importer.entry(symbol(entry), body)?;
-    let id = importer.module.add_computation(entry_computation);
-    importer.module.set_entry(id);
-    importer.module.remove_unreachable_computations();
-    let arguments =
-        body.arguments.iter().map(|&id| shape_of(&source[id].value_type)).collect::<Result<Vec<_>>>()?;
-    let attributes = |key: &str| match entry.attribute(key) {
-        Some(Attribute::Array(list)) => list.clone(),
-        _ => Vec::new(),
-    };
-    let arguments = names(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| {
-        match source[body.arguments[k]].name.as_str() {
-            name if path_name(name).is_empty() => format!("arg{k}"),
-            name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
-            name => name.to_owned(),
-        }
-    })?;
-    let results = names(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?;
-    let interface = Interface::with_names(&importer.module, &arguments, &results)?;
+    let mut module = importer.builder.finish_with(entry_computation);
+    module.set_attributes(frontend_attributes(source));
+    let arguments = argument_names(source, entry)?;
+    let results = result_names(entry, results)?;
+    let interface = Interface::with_names(&module, &arguments, &results)?;
     let alias = |(argument, attributes): (usize, &Attribute)| {
         let result = attributes.dictionary()?.get("tf.aliasing_output")?.integer()?;
         Some((argument, usize::try_from(result).ok()?))
     };
-    let aliases = attributes("arg_attrs").iter().enumerate().filter_map(alias).collect();
-    Ok(Imported { module: importer.module, interface, checks: importer.checks, aliases })
+    let aliases = attributes(entry, "arg_attrs").iter().enumerate().filter_map(alias).collect();
+    Ok(Imported { module, interface, checks: importer.checks, aliases })
 }
 
-/// Names arrays. Names from JAX lose the word `result` and the brackets around them.
-fn names(
-    shapes: Vec<Shape>,
-    attributes: &[Attribute],
-    key: &str,
-    default: impl Fn(usize) -> String,
-) -> Result<Vec<String>> {
-    let mut taken = std::collections::BTreeSet::new();
-    let mut list = Vec::new();
-    for (k, shape) in shapes.into_iter().enumerate() {
-        let Shape::Array(_) = shape else {
-            return Err(Error::unsupported(format!(
-                "argument or result {k} of the program is {shape}, not an array"
-            )));
-        };
-        let exported_name =
-            attributes.get(k).and_then(|attributes| attributes.dictionary()?.get(key)?.text());
-        let exported_name = exported_name.map(path_name).filter(|name| !name.is_empty());
-        let mut name = exported_name.unwrap_or_else(|| path_name(&default(k)));
-        while !taken.insert(name.clone()) {
-            name.push('_');
+/// Returns the attributes that XLA keeps without interpreting them.
+fn frontend_attributes(source: &mlir::Module) -> Vec<(String, String)> {
+    let [only] = &source.operations[..] else { return Vec::new() };
+    let fields = only.attribute(FRONTEND_IN_MLIR).and_then(Attribute::dictionary);
+    let text = |(name, value): (&str, &Attribute)| {
+        if name != "named_dimensions" {
+            return None;
         }
-        list.push(name);
+        let value = value.text().filter(|value| !value.contains(['"', '\\']))?;
+        Some(format!("{name}=\"{value}\""))
+    };
+    let fields: Vec<String> = fields.into_iter().flat_map(mlir::Attributes::iter).filter_map(text).collect();
+    if fields.is_empty() {
+        Vec::new()
+    } else {
+        vec![(FRONTEND.to_owned(), format!("{{{}}}", fields.join(",")))]
     }
-    Ok(list)
 }

@@ -3,6 +3,7 @@
 //!
 //! The fields are those of `jax/_src/export/serialization.fbs`, which never renumbers a field.
 
+use crate::sized::SIZES;
 use flatbuffer::{Table, Vector};
 use mlir::{Attribute, Attributes, Block, Elements, Module, Operation, Type};
 use shape::Literal;
@@ -14,7 +15,6 @@ mod field {
     pub(super) const IN_TREE: usize = 2;
     pub(super) const IN_AVALS: usize = 3;
     pub(super) const OUT_TREE: usize = 4;
-    pub(super) const OUT_AVALS: usize = 5;
     pub(super) const DEVICES_SHORT: usize = 6;
     pub(super) const PLATFORMS: usize = 9;
     pub(super) const ORDERED_EFFECTS: usize = 10;
@@ -25,7 +25,6 @@ mod field {
     pub(super) const DEVICES: usize = 18;
     pub(super) const UNIQUE_AVALS: usize = 19;
     pub(super) const IN_AVAL_INDICES: usize = 22;
-    pub(super) const OUT_AVAL_INDICES: usize = 23;
 }
 
 /// Supported calling conventions. In older ones, sizes and tokens are arguments.
@@ -46,6 +45,7 @@ pub fn read_export(bytes: &[u8]) -> Result<Module> {
     let mut module = mlir::parse_bytecode(root.vector(field::MODULE, 1)?.as_bytes())?;
     let platforms = root.vector(field::PLATFORMS, 4)?.texts()?;
     let retained: Vec<usize> = root.u16s(field::KEPT_ARGUMENTS)?.into_iter().map(usize::from).collect();
+    take_inner_names(&mut module);
     let arguments = leaf_names(root.table(field::IN_TREE)?, true)?;
     let results = leaf_names(root.table(field::OUT_TREE)?, false)?;
     let Some(main) = main_of(&mut module.operations) else {
@@ -64,6 +64,9 @@ pub fn read_export(bytes: &[u8]) -> Result<Module> {
         }
     }
     name_results(main, &results);
+    let shapes = shapes(&root, field::IN_AVALS, field::IN_AVAL_INDICES)?;
+    let retained = root.u16s(field::KEPT_ARGUMENTS)?.into_iter().map(usize::from);
+    state_sizes(main, retained.map(|k| shapes.get(k).cloned().unwrap_or_default()).collect());
     Ok(module)
 }
 
@@ -93,12 +96,11 @@ fn check(root: &Table<'_>) -> Result<()> {
             )));
         }
     }
-    check_shapes(root, "argument", field::IN_AVALS, field::IN_AVAL_INDICES)?;
-    check_shapes(root, "result", field::OUT_AVALS, field::OUT_AVAL_INDICES)
+    Ok(())
 }
 
-/// Rejects symbolic sizes.
-fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> Result<()> {
+/// Returns the sizes of each argument or result: numbers, or symbolic sizes.
+fn shapes(root: &Table<'_>, avals: usize, indices: usize) -> Result<Vec<Vec<String>>> {
     let list = |vector: Vector<'_>| -> Result<Vec<Vec<String>>> {
         let sizes = |aval: Result<Table<'_>>| {
             Ok(aval?.vector(1, 4)?.texts()?.into_iter().map(str::to_owned).collect())
@@ -107,17 +109,59 @@ fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> R
     };
     let unique = list(root.vector(field::UNIQUE_AVALS, 4)?)?;
     let indices = root.u32s(indices)?;
-    let shapes: Vec<&Vec<String>> = indices.iter().filter_map(|&index| unique.get(index as usize)).collect();
-    let older_shapes = if shapes.is_empty() { list(root.vector(avals, 4)?)? } else { Vec::new() };
-    for (k, shape) in shapes.into_iter().chain(&older_shapes).enumerate() {
-        if let Some(size) = shape.iter().find(|size| size.parse::<u64>().is_err()) {
-            return Err(Error::unsupported(format!(
-                "{what} {k} of the exported function has the symbolic size '{size}', but a compiled program has fixed \
-                 sizes: export it with numeric sizes in each jax.ShapeDtypeStruct"
-            )));
+    let shapes: Vec<Vec<String>> =
+        indices.iter().filter_map(|&index| unique.get(index as usize).cloned()).collect();
+    // Older artifacts repeat each shape.
+    if shapes.is_empty() { list(root.vector(avals, 4)?) } else { Ok(shapes) }
+}
+
+/// Stores the sizes of arguments that are not all numbers.
+fn state_sizes(main: &mut Operation, shapes: Vec<Vec<String>>) {
+    if shapes.iter().flatten().all(|size| size.parse::<u64>().is_ok()) {
+        return;
+    }
+    let mut attributes = match main.attribute("arg_attrs") {
+        Some(Attribute::Array(list)) => list.clone(),
+        _ => Vec::new(),
+    };
+    attributes.resize(shapes.len().max(attributes.len()), Attribute::Dictionary(Attributes::default()));
+    for (attributes, shape) in attributes.iter_mut().zip(shapes) {
+        if let Attribute::Dictionary(fields) = attributes {
+            fields.set(SIZES, Attribute::Array(shape.into_iter().map(Attribute::String).collect()));
         }
     }
-    Ok(())
+    main.attributes.set("arg_attrs", Attribute::Array(attributes));
+}
+
+/// Gives the arguments of `main` the names that they have in the function that it passes them to.
+/// With symbolic sizes, `main` only computes those and calls the exported function.
+fn take_inner_names(module: &mut Module) {
+    const INNER: &str = "_wrapped_jax_export_main";
+    let mut functions: Vec<&Operation> = module.operations.iter().collect();
+    if let [only] = functions[..] {
+        let blocks = only.regions.iter().flat_map(|region| &region.blocks);
+        functions = blocks.flat_map(|block| &block.operations).collect();
+    }
+    let body = |name: &str| {
+        let is_named = |f: &&&Operation| f.attribute("sym_name").and_then(Attribute::text) == Some(name);
+        functions.iter().find(is_named)?.regions.first()?.blocks.first()
+    };
+    let (Some(main), Some(inner)) = (body("main"), body(INNER)) else { return };
+    let is_call =
+        |operation: &&Operation| operation.attribute("callee").and_then(Attribute::text) == Some(INNER);
+    let Some(call) = main.operations.iter().find(is_call) else { return };
+    let pairs: Vec<_> = call
+        .operands
+        .iter()
+        .zip(&inner.arguments)
+        .filter(|(outer, _)| main.arguments.contains(outer))
+        .map(|(&outer, &inner)| (outer, module.values[inner].name.clone()))
+        .collect();
+    for (outer, name) in pairs {
+        if module.values[outer].name.is_empty() {
+            module.values[outer].name = name;
+        }
+    }
 }
 
 fn main_of(operations: &mut [Operation]) -> Option<&mut Operation> {

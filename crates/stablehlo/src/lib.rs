@@ -9,15 +9,18 @@
 mod checks;
 mod importer;
 mod jax_export;
+mod names;
 mod operation;
 mod ops;
 mod quantized;
 mod regions;
+mod sized;
 mod types;
 mod walk;
 mod writer;
 
 pub use checks::{Check, CheckKind};
-pub use importer::{Imported, import, import_each, import_function_named};
+pub use importer::{Imported, dimensions, import, import_each, import_function_named, import_sized};
 pub use jax_export::{is_export, read_export};
+pub use sized::{GivenSize, OpenDimensions, SizeRequest};
 pub use writer::{Version, WriteOptions, write};

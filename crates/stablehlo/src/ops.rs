@@ -16,8 +16,11 @@ mod scan;
 mod shaping;
 
 use crate::quantized;
-use crate::walk::{Context, Convert};
+use crate::walk::Context;
+pub(crate) use crate::walk::Convert;
+pub(crate) use contraction::convolution_of;
 use hlo::InstructionId;
+pub(crate) use indexing::gather_numbers;
 use support::{Error, Result};
 
 /// Finds the operation with the given name. Each family of operations is asked in turn.

@@ -56,7 +56,7 @@ impl<'s> Context<'_, 's> {
         let block = block_of(self.operation, position)?;
         self.region(block, |scope, context_shapes| {
             for (&argument, shape) in block.arguments.iter().zip(context_shapes) {
-                let parameter = scope.builder.parameter("", shape.clone());
+                let parameter = scope.own().parameter("", shape.clone());
                 scope.define(argument, parameter);
             }
             Ok(())
@@ -75,10 +75,11 @@ impl<'s> Context<'_, 's> {
         let values: Vec<ValueId> = block.arguments.iter().chain(captured).copied().collect();
         let shapes = self.shapes_of(&values)?;
         let mut scope = Scope::new(&self.region_name(), false);
-        let tuple = scope.builder.parameter("", Shape::Tuple(shapes));
+        let tuple = scope.own().parameter("", Shape::Tuple(shapes));
         let mut elements = Vec::new();
         for (index, &value) in values.iter().enumerate() {
-            let element = scope.builder.op(&self.importer.module, Op::GetTupleElement { index }, &[tuple])?;
+            let element =
+                scope.own().op(self.importer.builder.module(), Op::GetTupleElement { index }, &[tuple])?;
             scope.define(value, element);
             elements.push(element);
         }
@@ -90,10 +91,10 @@ impl<'s> Context<'_, 's> {
                 if passes_captured {
                     results.extend(&elements[block.arguments.len()..]);
                 }
-                scope.builder.op(&self.importer.module, Op::Tuple {}, &results)?
+                scope.own().op(self.importer.builder.module(), Op::Tuple {}, &results)?
             }
         };
-        Ok(self.importer.module.add_computation(scope.builder.finish(root)))
+        Ok(self.importer.builder.add_computation(scope.finish(root)))
     }
 
     fn region(
@@ -106,7 +107,7 @@ impl<'s> Context<'_, 's> {
         define(&mut scope, &shapes)?;
         let results = self.importer.block(&mut scope, block)?;
         let root = self.importer.root(&mut scope, &results)?;
-        Ok(self.importer.module.add_computation(scope.builder.finish(root)))
+        Ok(self.importer.builder.add_computation(scope.finish(root)))
     }
 
     fn shapes_of(&self, values: &[ValueId]) -> Result<Vec<Shape>> {

@@ -1,11 +1,13 @@
 //! Walks over functions and blocks. The conversion of a single operation is a parameter.
 
 mod context;
+pub(crate) mod emit;
 
 pub(crate) use context::{Context, Scope};
 
 use crate::checks::Check;
 use crate::types::shape_of;
+use bounded::Builder;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use mlir::{Attribute, Block, Elements, Operation, ValueId};
 use shape::Shape;
@@ -42,7 +44,8 @@ pub(crate) struct Importer<'s> {
     functions: BTreeMap<&'s str, &'s Operation>,
     /// The constants by value: regions copy them.
     pub(crate) constants: HashMap<ValueId, &'s Elements>,
-    pub(crate) module: Module,
+    /// The finished computations. In a program with open dimensions, also the open ones.
+    pub(crate) builder: Builder,
     /// The computations of functions; `None` while one is under construction.
     computations: BTreeMap<&'s str, Option<ComputationId>>,
     pub(crate) checks: Vec<Check>,
@@ -64,7 +67,7 @@ impl<'s> Importer<'s> {
             source,
             functions: functions.iter().map(|function| (symbol(function), *function)).collect(),
             constants,
-            module: Module::new(name),
+            builder: Builder::new(Module::new(name)),
             computations: BTreeMap::new(),
             checks: Vec::new(),
             depth: 0,
@@ -77,14 +80,14 @@ impl<'s> Importer<'s> {
         let mut scope = Scope::new(name, true);
         for &argument in &body.arguments {
             let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
+            let parameter = scope.own().parameter(&path_name(&value.name), shape_of(&value.value_type)?);
             scope.define(argument, parameter);
         }
         let mut results = self.block(&mut scope, body)?;
-        let shapes = results.iter().map(|&id| scope.builder.shape(id).clone()).collect();
+        let shapes = results.iter().map(|&id| scope.own().shape(id).clone()).collect();
         results.append(&mut scope.compared);
-        let root = scope.builder.op(&self.module, Op::Tuple {}, &results)?;
-        Ok((scope.builder.finish(root), shapes))
+        let root = scope.own().op(self.builder.module(), Op::Tuple {}, &results)?;
+        Ok((scope.finish(root), shapes))
     }
 
     /// Returns the computation of a called function.
@@ -102,21 +105,27 @@ impl<'s> Importer<'s> {
         let mut scope = Scope::new(name, false);
         for &argument in &body.arguments {
             let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
+            let parameter = scope.own().parameter(&path_name(&value.name), shape_of(&value.value_type)?);
             scope.define(argument, parameter);
         }
         let results = self.block(&mut scope, body)?;
         let root = self.root(&mut scope, &results)?;
-        let id = self.module.add_computation(scope.builder.finish(root));
+        let id = self.builder.add_computation(scope.finish(root));
         self.computations.insert(name, Some(id));
         Ok(id)
+    }
+
+    /// Returns a function.
+    pub(crate) fn function_named(&self, name: &str) -> Result<&'s Operation> {
+        let function = self.functions.get(name).copied();
+        function.ok_or_else(|| Error::invalid(format!("unknown function '{name}'")))
     }
 
     /// Returns the root of a computation: its only result, or a tuple.
     pub(crate) fn root(&mut self, scope: &mut Scope, results: &[InstructionId]) -> Result<InstructionId> {
         match results {
             [only] => Ok(*only),
-            _ => scope.builder.op(&self.module, Op::Tuple {}, results),
+            _ => scope.own().op(self.builder.module(), Op::Tuple {}, results),
         }
     }
 

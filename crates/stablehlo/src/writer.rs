@@ -28,6 +28,10 @@ use support::{Error, Result};
 /// that uses it.
 const MAX_OPERATIONS: usize = 1 << 20;
 
+/// Attribute of an HLO module, and its name in MLIR.
+pub(crate) const FRONTEND: &str = "frontend_attributes";
+pub(crate) const FRONTEND_IN_MLIR: &str = "mhlo.frontend_attributes";
+
 /// Options for [`write()`].
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -57,11 +61,41 @@ pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
     let mut out = String::new();
     let name = types::sanitize(module.name());
     let _ = writeln!(out, "// StableHLO {}", options.version);
+    let frontend = frontend_attributes(module);
+    let version = options.version;
     let _ =
-        writeln!(out, "module @{name} attributes {{stablehlo.target_version = \"{}\"}} {{", options.version);
+        writeln!(out, "module @{name} attributes {{{frontend}stablehlo.target_version = \"{version}\"}} {{");
     out.push_str(&functions);
     out.push_str("}\n");
     Ok(out)
+}
+
+/// Returns the attributes that XLA keeps without interpreting them, as an attribute of the module.
+fn frontend_attributes(module: &Module) -> String {
+    let all = module.attributes().iter().find(|(name, _)| name == FRONTEND);
+    let Some((_, text)) = all else { return String::new() };
+    let inner = text.trim().trim_start_matches('{').trim_end_matches('}');
+    // Only values in quotes, whose text is the same in MLIR.
+    let is_plain = |name: &str, value: &str| {
+        name.trim().chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && value.starts_with('"')
+            && !value.contains('\\')
+    };
+    let mut fields = Vec::new();
+    let mut rest = inner;
+    while let Some((name, value)) = rest.split_once('=') {
+        let end = value.get(1..).and_then(|value| value.find('"')).map(|end| end + 2);
+        let Some((value, after)) = end.and_then(|end| value.split_at_checked(end)) else { break };
+        if is_plain(name, value) {
+            fields.push(format!("{} = {value}", name.trim()));
+        }
+        rest = after.trim_start_matches([',', ' ']);
+    }
+    if fields.is_empty() {
+        String::new()
+    } else {
+        format!("{FRONTEND_IN_MLIR} = {{{}}}, ", fields.join(", "))
+    }
 }
 
 /// A module being written.

@@ -14,7 +14,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("composite", &["support", "shape", "hlo"]),
     ("flatbuffer", &["support"]),
     ("mlir", &["support", "shape"]),
-    ("stablehlo", &["support", "shape", "hlo", "composite", "flatbuffer", "mlir"]),
+    ("stablehlo", &["support", "shape", "hlo", "bounded", "composite", "flatbuffer", "mlir"]),
     ("picture", &["support", "shape", "hlo"]),
     ("tf", &["support", "shape"]),
     ("tflite", &["support", "shape", "flatbuffer", "tf"]),

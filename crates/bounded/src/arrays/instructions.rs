@@ -4,8 +4,8 @@
 use super::{Bounded, Size, Sizes};
 use crate::builder::Builder;
 use hlo::{
-    ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window,
-    WindowDimension,
+    ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension, Traits,
+    Window, WindowDimension,
 };
 use shape::PrimitiveType::{self, Bf16, F16, F32, F64};
 use shape::{Literal, Shape};
@@ -61,6 +61,7 @@ impl Builder {
         }
         let (op, parts) = self.windows_apart(op, parts)?;
         let (parts, sizes) = self.prepared(&op, parts)?;
+        let op = self.with_room_for_results(op, &parts)?;
         let result = match op {
             Op::Sort { dimension, is_stable, to_apply } if sizes[dimension].is_some() => {
                 let size = sizes[dimension].expect("the guard checked for a size");
@@ -162,8 +163,9 @@ impl Builder {
             }
             Op::Sort { .. } => self.common_sizes(&parts)?,
             Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
-            Op::Convolution { window, dim_labels, batch_group_count: 1, .. } if parts[1].is_static() => {
-                self.convolved_sizes(op, &mut parts[0], window, dim_labels)?
+            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count: 1 } => {
+                let is_grouped = *feature_group_count != 1;
+                self.convolved_sizes(op, &mut parts, window, dim_labels, is_grouped)?
             }
             Op::BatchNormInference { feature_index, .. }
                 if parts[0].sizes[*feature_index].is_none() && parts[1..].iter().all(Bounded::is_static) =>
@@ -242,47 +244,109 @@ impl Builder {
         let mut counts = sizes.clone();
         for &d in &seen {
             let Some(size) = sizes[d] else { continue };
-            counts[d] = Some(self.window_count(size, window.dimensions[d])?);
+            counts[d] = Some(self.window_count(size, None, window.dimensions[d])?);
         }
         Ok(counts)
     }
 
-    /// Number of windows along a dimension without base dilation.
-    fn window_count(&mut self, size: InstructionId, dimension: WindowDimension) -> Result<InstructionId> {
-        let WindowDimension { size: span, stride, padding_low, padding_high, window_dilation, .. } =
+    /// Number of windows along a dimension. `span` is the true size of the window if it is not that
+    /// of the dimension.
+    fn window_count(
+        &mut self,
+        size: InstructionId,
+        span: Option<InstructionId>,
+        dimension: WindowDimension,
+    ) -> Result<InstructionId> {
+        let WindowDimension { stride, padding_low, padding_high, window_dilation, base_dilation, .. } =
             dimension;
-        let more = padding_low + padding_high - ((span - 1) * window_dilation + 1) + stride;
-        let (more, stride, none) = (self.s32(more)?, self.s32(stride)?, self.s32(0)?);
+        let mut size = size;
+        if base_dilation != 1 {
+            // Gaps are between elements.
+            let (one, zero, step) = (self.s32(1)?, self.s32(0)?, self.s32(base_dilation)?);
+            let gaps = self.sub(size, one)?;
+            let gaps = self.op(Op::Maximum {}, &[gaps, zero])?;
+            let gaps = self.times(gaps, step)?;
+            let dilated = self.add(gaps, one)?;
+            size = self.op(Op::Maximum {}, &[dilated, zero])?;
+        }
+        let span = match span {
+            Some(span) => {
+                let (one, step) = (self.s32(1)?, self.s32(window_dilation)?);
+                let steps = self.sub(span, one)?;
+                let steps = self.times(steps, step)?;
+                self.add(steps, one)?
+            }
+            None => self.s32((dimension.size - 1) * window_dilation + 1)?,
+        };
+        let (more, stride, none) =
+            (self.s32(padding_low + padding_high + stride)?, self.s32(stride)?, self.s32(0)?);
+        let more = self.sub(more, span)?;
         let last = self.add(size, more)?;
         let last = self.op(Op::Maximum {}, &[last, none])?;
         self.div(last, stride)
     }
 
-    /// Replaces padding along spatial dimensions with zeros, as the instruction's own padding does.
-    /// Returns the sizes of the result of a convolution with a filter of known size.
+    /// Pads the input of a convolution whose window has a bounded size: a small window has more
+    /// results than the largest one.
+    fn with_room_for_results(&mut self, mut op: Op, parts: &[Bounded]) -> Result<Op> {
+        let Op::Convolution { window, dim_labels: labels, .. } = &mut op else { return Ok(op) };
+        let places = labels.input_spatial_dimensions.iter().zip(&labels.kernel_spatial_dimensions);
+        for ((&d, &k), dimension) in places.zip(&mut window.dimensions) {
+            let Some(span) = parts[1].sizes[k] else { continue };
+            let (whole, most) = (self.sizes(parts[0].data)[d], self.sizes(parts[1].data)[k]);
+            let size = self.size_value(Size { bound: whole, size: parts[0].sizes[d] })?;
+            let difference = if (dimension.base_dilation, dimension.window_dilation) == (1, 1) {
+                let difference = self.sub(size, span)?;
+                self.size_range(Size { bound: 0, size: Some(difference) }).high
+            } else {
+                None
+            };
+            let missing = match difference {
+                Some(difference) => difference - (whole - most),
+                None => most * dimension.window_dilation,
+            };
+            dimension.padding_high += missing.max(0);
+        }
+        Ok(op)
+    }
+
+    /// Replaces padding along spatial dimensions and along features that are summed up with zeros,
+    /// as the instruction's own padding does. Returns the sizes of the result of a convolution.
     fn convolved_sizes(
         &mut self,
         op: &Op,
-        input: &mut Bounded,
+        parts: &mut [Bounded],
         window: &Window,
         labels: &ConvolutionDimensionNumbers,
+        is_grouped: bool,
     ) -> Result<Sizes> {
-        let spatial = &labels.input_spatial_dimensions;
-        let is_dilated = spatial
-            .iter()
-            .zip(&window.dimensions)
-            .any(|(&d, w)| input.sizes[d].is_some() && w.base_dilation != 1);
-        if is_dilated || input.sizes[labels.input_feature_dimension].is_some() {
+        let (input, kernel) = (parts[0].sizes.clone(), parts[1].sizes.clone());
+        let summed = [labels.input_feature_dimension, labels.kernel_input_feature_dimension];
+        let has_open_features = input[summed[0]].is_some() || kernel[summed[1]].is_some();
+        if is_grouped && (has_open_features || kernel[labels.kernel_output_feature_dimension].is_some()) {
             return Err(unsupported(op));
         }
-        let element_type = self.element_type(input.data);
-        let zero = self.scalar(element_type, 0.0);
-        input.data = self.masked(input, spatial, zero)?;
-        let mut sizes = vec![None; input.sizes.len()];
-        sizes[labels.output_batch_dimension] = input.sizes[labels.input_batch_dimension];
-        for (k, &d) in spatial.iter().enumerate() {
-            let Some(size) = input.sizes[d] else { continue };
-            sizes[labels.output_spatial_dimensions[k]] = Some(self.window_count(size, window.dimensions[k])?);
+        let dimensions = [
+            [&labels.input_spatial_dimensions[..], &summed[..1]].concat(),
+            [&labels.kernel_spatial_dimensions[..], &summed[1..]].concat(),
+        ];
+        for (part, dimensions) in parts.iter_mut().zip(&dimensions) {
+            let element_type = self.element_type(part.data);
+            let zero = self.scalar(element_type, 0.0);
+            part.data = self.masked(part, dimensions, zero)?;
+        }
+        let mut sizes = vec![None; input.len()];
+        sizes[labels.output_batch_dimension] = input[labels.input_batch_dimension];
+        sizes[labels.output_feature_dimension] = kernel[labels.kernel_output_feature_dimension];
+        for (k, &d) in labels.input_spatial_dimensions.iter().enumerate() {
+            let span = kernel[labels.kernel_spatial_dimensions[k]];
+            if input[d].is_none() && span.is_none() {
+                continue;
+            }
+            let whole = self.sizes(parts[0].data)[d];
+            let size = self.size_value(Size { bound: whole, size: input[d] })?;
+            let count = self.window_count(size, span, window.dimensions[k])?;
+            sizes[labels.output_spatial_dimensions[k]] = Some(count);
         }
         Ok(sizes)
     }
@@ -342,13 +406,15 @@ impl Builder {
         self.bounded(data, &part.sizes)
     }
 
-    /// Pads arrays. The existing padding is overwritten with the padding value.
+    /// Pads arrays. The existing padding of dimensions that become longer is overwritten with the
+    /// padding value.
     fn bounded_pad(&mut self, parts: &[Bounded], padding: &PaddingConfig) -> Result<InstructionId> {
-        let all: Vec<usize> = (0..parts[0].sizes.len()).collect();
-        let data = self.masked(&parts[0], &all, parts[1].data)?;
+        let changes = |d: &usize| padding.dimensions[*d] != PaddingDimension::default();
+        let changed: Vec<usize> = (0..parts[0].sizes.len()).filter(changes).collect();
+        let data = self.masked(&parts[0], &changed, parts[1].data)?;
         let mut sizes = parts[0].sizes.clone();
-        for (size, padding) in sizes.iter_mut().zip(&padding.dimensions) {
-            let Some(true_size) = *size else { continue };
+        for (d, (size, padding)) in sizes.iter_mut().zip(&padding.dimensions).enumerate() {
+            let Some(true_size) = size.filter(|_| changed.contains(&d)) else { continue };
             let (zero, interior) = (self.s32(0)?, self.s32(padding.interior_padding)?);
             let gaps = self.add_scalar(true_size, -1.0)?;
             let gaps = self.op(Op::Maximum {}, &[gaps, zero])?;

@@ -1,5 +1,7 @@
 //! Sizes that are operands: constants, or run-time values with known upper bounds.
 
+pub use crate::size::Size;
+
 use crate::builder::Builder;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
@@ -10,22 +12,6 @@ const MAX_FACTORS: usize = 8;
 
 /// Maximum nesting depth of products to analyze.
 const MAX_PRODUCTS: usize = 4;
-
-/// A size, known at compile time or bounded.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    /// The size, or its upper bound.
-    pub bound: i64,
-    /// The size as an `s32` scalar, if it is only known at run time.
-    pub size: Option<InstructionId>,
-}
-
-impl Size {
-    /// Creates a size that is known at compile time.
-    pub fn known(size: i64) -> Self {
-        Self { bound: size, size: None }
-    }
-}
 
 /// Returns the bounds of sizes.
 pub fn bounds(sizes: &[Size]) -> Vec<i64> {

@@ -2,9 +2,8 @@
 
 use crate::builder::{Builder, Scope, integer_vector};
 use evaluator::{Evaluator, Limits};
-use hlo::analysis::{Range, range_in};
 use hlo::{InstructionId, Module, Op, Opcode};
-use shape::{ArrayShape, Literal, PrimitiveType, Shape, index};
+use shape::{ArrayShape, Literal, Shape, index};
 use support::Result;
 
 /// Maximum number of elements of an instruction to evaluate. Shapes, axes, and paddings are short.
@@ -15,9 +14,6 @@ const MAX_COPIED_ELEMENTS: i64 = 1024;
 
 /// Maximum number of elements of a vector of sizes whose elements are followed one by one.
 pub(super) const MAX_SHAPE: i64 = 16;
-
-/// Largest size of a dimension.
-const MAX_SIZE: i64 = i32::MAX as i64;
 
 /// Maximum number of steps of one evaluation.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
@@ -87,18 +83,6 @@ impl Builder {
     pub fn linear_element(&mut self, id: InstructionId, position: usize) -> Option<LinearElement> {
         let (module, scope) = self.module_and_scope();
         linear_element(module, scope, id, position, MAX_ADDITIONS)
-    }
-
-    /// Returns the first of the equal sizes: an `s32` scalar that is known to equal a size in every
-    /// run, so that equal sizes are one instruction.
-    pub(crate) fn canonical_size(&mut self, size: InstructionId) -> InstructionId {
-        let element = self.linear_element(size, 0);
-        let Some(LinearElement { base: Some((base, at)), offset }) = element else { return size };
-        let of_base = self.array(base);
-        if offset == 0 && of_base.rank() == 0 && of_base.element_type == PrimitiveType::S32 {
-            return base;
-        }
-        *self.scope().sizes.entry((base, at, offset)).or_insert(size)
     }
 
     /// True for a short vector of integers that is not known as a whole. Its elements may be.
@@ -205,8 +189,7 @@ fn linear_element(
                     return Some(unknown);
                 }
                 let element = linear_element(module, scope, source, position, additions - 1)?;
-                let Range { low, high } = range_of(module, scope, element);
-                let fits = low.is_some_and(|low| low >= 0) && high.is_some_and(|high| high <= MAX_SIZE);
+                let fits = element.base.is_none() && (0..=i64::from(i32::MAX)).contains(&element.offset);
                 return Some(if fits { element } else { unknown });
             }
             Op::Broadcast { dimensions } if dimensions.is_empty() => {
@@ -232,75 +215,20 @@ fn linear_element(
                 position =
                     index::linear_index(&scope.computation[id].shape().as_array()?.sizes(), &at) as usize;
             }
-            op if additions > 0 && is_followed(op) => {
-                let (op, operands) = (op.clone(), instruction.operands().to_vec());
-                let mut elements = Vec::with_capacity(operands.len());
-                for operand in operands {
-                    let element = linear_element(module, scope, operand, position, additions - 1);
-                    elements.push(
-                        element.unwrap_or(LinearElement { base: Some((operand, position)), offset: 0 }),
-                    );
-                }
-                let bound = |base| range_of(module, scope, base);
-                return Some(of_elements(&op, &elements, &bound).unwrap_or(unknown));
+            Op::Add {} if additions > 0 => {
+                let (a, b) = (instruction.operands()[0], instruction.operands()[1]);
+                let a = linear_element(module, scope, a, position, additions - 1)?;
+                let b = linear_element(module, scope, b, position, additions - 1)?;
+                return match (a.base, b.base, a.offset.checked_add(b.offset)) {
+                    (base, None, Some(offset)) | (None, base, Some(offset)) => {
+                        Some(LinearElement { base, offset })
+                    }
+                    _ => Some(unknown),
+                };
             }
             _ => return Some(unknown),
         }
     }
-}
-
-/// True for instructions whose element may be that of an operand, plus a constant.
-fn is_followed(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Add {}
-            | Op::Subtract {}
-            | Op::Multiply {}
-            | Op::Divide {}
-            | Op::Maximum {}
-            | Op::Minimum {}
-            | Op::Select {}
-    )
-}
-
-/// Returns an element of an instruction, given those of its operands, if it is one of them plus a
-/// constant. `range_of` returns the range of an element.
-fn of_elements(
-    op: &Op,
-    elements: &[LinearElement],
-    range_of: &dyn Fn(LinearElement) -> Range,
-) -> Option<LinearElement> {
-    let moved = |element: LinearElement, by: Option<i64>| {
-        Some(LinearElement { offset: element.offset.checked_add(by?)?, ..element })
-    };
-    let is = |element: LinearElement, value: i64| element.base.is_none() && element.offset == value;
-    let never_above = |a: LinearElement, b: LinearElement| {
-        range_of(a).high.zip(range_of(b).low).is_some_and(|(high, low)| high <= low)
-    };
-    match (op, elements) {
-        (Op::Add {}, &[a, b]) if b.base.is_none() => moved(a, Some(b.offset)),
-        (Op::Add {}, &[a, b]) if a.base.is_none() => moved(b, Some(a.offset)),
-        (Op::Subtract {}, &[a, b]) if b.base.is_none() => moved(a, b.offset.checked_neg()),
-        (Op::Multiply {} | Op::Divide {}, &[a, b]) if is(b, 1) => Some(a),
-        (Op::Multiply {}, &[a, b]) if is(a, 1) => Some(b),
-        (Op::Maximum {} | Op::Minimum {}, &[a, b]) if a == b => Some(a),
-        (Op::Maximum {}, &[a, b]) if never_above(a, b) => Some(b),
-        (Op::Maximum {}, &[a, b]) if never_above(b, a) => Some(a),
-        (Op::Minimum {}, &[a, b]) if never_above(a, b) => Some(a),
-        (Op::Minimum {}, &[a, b]) if never_above(b, a) => Some(b),
-        (Op::Select {}, &[_, a, b]) if a == b => Some(a),
-        _ => None,
-    }
-}
-
-/// Returns the range of an element. That of a run-time base follows from recorded ranges.
-fn range_of(module: &Module, scope: &Scope, element: LinearElement) -> Range {
-    let Some((base, _)) = element.base else {
-        return Range { low: Some(element.offset), high: Some(element.offset) };
-    };
-    let range = range_in(module, &scope.computation, base, &|leaf| scope.ranges.get(&leaf).copied());
-    let moved = |limit: Option<i64>| limit.and_then(|limit| limit.checked_add(element.offset));
-    Range { low: moved(range.low), high: moved(range.high) }
 }
 
 /// Returns the value of a slice of a short vector of which only those elements are known, such as a
@@ -356,42 +284,4 @@ fn evaluate_instruction(
     let mut evaluator = Evaluator::with_limits(module, limits);
     let value = evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands).ok();
     (value, max_steps - evaluator.steps_left())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use support::Id as _;
-
-    #[test]
-    fn a_size_is_the_caller_s_plus_a_constant() {
-        let n = InstructionId::from_index(0);
-        let size = |offset| LinearElement { base: Some((n, 0)), offset };
-        let known = |offset| LinearElement { base: None, offset };
-        // The size is from 1 to 64.
-        let range = |element: LinearElement| {
-            let (low, high) = if element.base.is_some() { (1, 64) } else { (0, 0) };
-            Range { low: Some(low + element.offset), high: Some(high + element.offset) }
-        };
-        let table = [
-            (Op::Add {}, vec![size(1), known(2)], Some(size(3))),
-            (Op::Add {}, vec![size(1), size(2)], None),
-            (Op::Subtract {}, vec![size(1), known(2)], Some(size(-1))),
-            (Op::Subtract {}, vec![known(1), size(0)], None),
-            (Op::Multiply {}, vec![known(1), size(4)], Some(size(4))),
-            (Op::Multiply {}, vec![known(2), size(4)], None),
-            (Op::Divide {}, vec![size(4), known(1)], Some(size(4))),
-            (Op::Divide {}, vec![known(1), size(0)], None),
-            (Op::Maximum {}, vec![size(0), known(1)], Some(size(0))),
-            (Op::Maximum {}, vec![size(0), known(2)], None),
-            (Op::Minimum {}, vec![size(0), known(64)], Some(size(0))),
-            (Op::Minimum {}, vec![size(0), known(63)], None),
-            (Op::Minimum {}, vec![known(1), size(1)], Some(known(1))),
-            (Op::Select {}, vec![known(0), size(1), size(1)], Some(size(1))),
-            (Op::Select {}, vec![known(0), size(1), size(2)], None),
-        ];
-        for (op, elements, expected) in table {
-            assert_eq!(of_elements(&op, &elements, &range), expected, "{} {elements:?}", op.opcode().name());
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! A computation under construction: its instructions, its captures, the variables' current values,
 //! and the constants that its instructions fold to.
 
+use crate::algebra::Polynomial;
 use crate::builder::VariableId;
 use hlo::analysis::Range;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, infer_shape};
@@ -66,8 +67,10 @@ pub struct Scope {
     pub(super) ranges: BTreeMap<InstructionId, Range>,
     /// The value of each instruction evaluated so far. `None` if it depends on run-time values.
     pub(super) folded: BTreeMap<InstructionId, Option<Literal>>,
-    /// The first size with a base, a position in it, and an offset.
-    pub(super) sizes: BTreeMap<(InstructionId, usize, i64), InstructionId>,
+    /// Elements of integers as polynomials, as far as they were needed.
+    pub(super) polynomials: BTreeMap<(InstructionId, usize), Polynomial>,
+    /// The instruction of each size.
+    pub(super) sizes: BTreeMap<Polynomial, InstructionId>,
     /// The true sizes of the elements of tuples with bounded elements.
     pub(super) tuple_sizes: BTreeMap<InstructionId, Vec<Option<InstructionId>>>,
     /// Remaining evaluation steps, shared by all scopes of the import.
@@ -87,6 +90,7 @@ impl Scope {
             written: BTreeMap::new(),
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
+            polynomials: BTreeMap::new(),
             sizes: BTreeMap::new(),
             tuple_sizes: BTreeMap::new(),
             fold_steps_left: Rc::new(Cell::new(MAX_FOLD_STEPS)),

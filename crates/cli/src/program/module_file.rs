@@ -5,7 +5,7 @@ use crate::args::model::ModelArgs;
 use crate::files::state::StateFile;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
-use compiler::{HloProgram, Input, PassRun};
+use compiler::{HloProgram, Input, OpenSizes, PassRun};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,17 +26,25 @@ pub(crate) fn read(
         return Ok(None);
     }
     let bytes = tf::source::read_bytes(path)?;
+    let mut infer = flags.inference.options()?;
+    if flags.device_kind()?.is_some() {
+        // Programs for GPUs have fixed sizes.
+        infer.batch_range = None;
+    }
+    let sizes = OpenSizes::of_options(&infer);
     let module = compiler::guarded(|| {
         let observer = &mut Watch::new(progress, dumper);
         HloProgram::of_file(
             path,
             &bytes,
             flags.choice.signature.as_deref(),
+            &sizes,
             &mut PassRun { disabled, observer },
         )
     })?;
     let Some((program, arguments)) = module else { return Ok(None) };
     refuse_flags(flags)?;
+    program.notes.iter().for_each(|note| progress.note(note));
     let program = match &flags.weights {
         Some(path) => {
             let constants = compiler::guarded(|| program.with_constants(weights(path, &flags.arrays)?));

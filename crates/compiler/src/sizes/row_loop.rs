@@ -15,7 +15,11 @@ use support::Result;
 /// Returns the module: it calls the entry of the program for one row with each row of the feeds.
 pub(super) fn module(pieces: &Pieces, interface: &Interface) -> Result<Module> {
     let mut module = pieces.row.module.clone();
-    let row = module.entry();
+    // The entry of the whole program is called `main`, as readers of HLO expect.
+    let row = module.entry_computation().clone().renamed("one_row");
+    let row = module.add_computation(row);
+    module.set_entry(row);
+    module.remove_unreachable_computations();
     let rows = Rows::new(pieces, interface);
     let condition = rows.condition(&module)?;
     let condition = module.add_computation(condition);

@@ -1,9 +1,9 @@
 //! The elements that are read of arrays with named dimensions.
 //!
 //! An array with a named dimension has the size of the largest run. Most of its elements are not
-//! read in a smaller one: nobody looks beyond the true size of a result, and masks hide the rest of
-//! an array from sums. The analysis follows these facts from the results and masks back to the
-//! operands. Kernels then compute only what is read.
+//! read in a smaller one: elements beyond the true size of a result are not, and masks hide the
+//! rest of an array from sums. The analysis follows these facts from the results and masks back to
+//! the operands. Kernels then compute only what is read.
 
 mod extent;
 mod masks;

@@ -1,4 +1,4 @@
-//! Loops that end where nobody reads the rest: at sizes that are known only at run time.
+//! Loops that end at sizes that are known only at run time, because the rest is not read.
 
 use crate::context::tasks::Span;
 use crate::context::{IndexKey, KernelContext};

@@ -141,7 +141,8 @@ pub(crate) struct Tiles<'p> {
 }
 
 impl<'p> Tiles<'p> {
-    /// Returns the number of summands that are not known to be 0, if the tiles leave out the others.
+    /// Returns the number of summands that are not known to be 0, if the tiles leave out the
+    /// others.
     pub(crate) fn needed_summands(self, cx: &mut KernelContext<'_>) -> Result<Option<ValueId>> {
         let extent = cx.needed_summands(self.dot.hero).filter(|_| self.dot.limits_summands());
         extent.map(|extent| cx.extent(extent, self.dot.shape.k)).transpose()

@@ -200,12 +200,6 @@ impl DotPlan {
         [batch, columns, steps(m, self.tile_rows())]
     }
 
-    /// True if the kernel can leave out the summands beyond a number that is known at run time.
-    pub fn limits_summands(&self) -> bool {
-        let in_one_pass = self.tiled().is_some_and(|tiled| tiled.k_block >= self.shape.k);
-        in_one_pass && self.weights.is_none() && self.grouping.is_none() && self.block_float.is_none()
-    }
-
     /// Upper bound of the rows that a task computes.
     pub fn most_rows(&self) -> i64 {
         let ([.., steps], [.., parts]) = (self.steps(), self.cuts);

@@ -55,7 +55,7 @@ fn same_element_type(
     operands: &[InstructionId],
 ) -> Result<Vec<InstructionId>> {
     let arrays = operands.iter().map(|&id| context.array(id)).collect::<Result<Vec<_>>>()?;
-    let result_type = context.result_array(0)?.element_type;
+    let result_type = context.result_element_type()?;
     if arrays.windows(2).all(|pair| pair[0].element_type == pair[1].element_type) {
         return Ok(operands.to_vec());
     }
@@ -66,6 +66,18 @@ fn same_element_type(
 }
 
 fn convolution(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (mut op, operands) = convolution_of(context)?;
+    if let (Op::Convolution { window, .. }, "stablehlo.dynamic_conv") =
+        (&mut op, context.operation.name.as_str())
+    {
+        let padding = context.constant_integers(2)?;
+        set_padding(window, &padding)?;
+    }
+    context.emit(op, &operands)
+}
+
+/// Returns a convolution and its operands, without a padding that is an operand.
+pub(crate) fn convolution_of(context: &mut Context<'_, '_>) -> Result<(Op, Vec<InstructionId>)> {
     let view = context.view();
     let dim_labels = ConvolutionDimensionNumbers {
         input_batch_dimension: view.dimension("input_batch_dimension")?,
@@ -86,10 +98,6 @@ fn convolution(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     }
     let sizes: Vec<i64> = dim_labels.kernel_spatial_dimensions.iter().map(|&k| kernel.size(k)).collect();
     let mut window = window(context, &sizes, "window_strides", "lhs_dilation", "rhs_dilation")?;
-    if context.operation.name == "stablehlo.dynamic_conv" {
-        let padding = context.constant_integers(2)?;
-        set_padding(&mut window, &padding)?;
-    }
     let reversal = view.integers_or("window_reversal", count, 0)?;
     for (dimension, reversed) in window.dimensions.iter_mut().zip(reversal) {
         dimension.window_reversal = reversed != 0;
@@ -101,7 +109,7 @@ fn convolution(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         batch_group_count: view.integer_or("batch_group_count", 1)?,
     };
     let operands = same_element_type(context, &operands)?;
-    context.emit(op, &operands)
+    Ok((op, operands))
 }
 
 /// Returns a window of the given sizes, from the attributes with these names and `padding`.

@@ -28,16 +28,22 @@ fn dynamic_update_slice(context: &mut Context<'_, '_>) -> Result<Vec<Instruction
     context.emit(Op::DynamicUpdateSlice {}, &operands)
 }
 
-fn gather(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+/// Returns the dimension numbers of a gather.
+pub(crate) fn gather_numbers(context: &Context<'_, '_>) -> Result<GatherDimensionNumbers> {
     let view = context.view();
-    let gather_dimension_numbers = GatherDimensionNumbers {
+    Ok(GatherDimensionNumbers {
         offset_dims: view.dimensions_or_none("offset_dims")?,
         collapsed_slice_dims: view.dimensions_or_none("collapsed_slice_dims")?,
         start_index_map: view.dimensions_or_none("start_index_map")?,
         operand_batching_dims: view.dimensions_or_none("operand_batching_dims")?,
         start_indices_batching_dims: view.dimensions_or_none("start_indices_batching_dims")?,
         index_vector_dim: view.integer_or("index_vector_dim", 0)? as usize,
-    };
+    })
+}
+
+fn gather(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let view = context.view();
+    let gather_dimension_numbers = gather_numbers(context)?;
     let slice_sizes = match view.find("slice_sizes") {
         Some(_) => view.integers("slice_sizes")?,
         None => context.constant_integers(2)?,

@@ -71,7 +71,7 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     let shape = context.shape(start).clone();
 
     let mut condition = Scope::new("scan_condition", false);
-    let tuple = condition.builder.parameter("", shape.clone());
+    let tuple = condition.own().parameter("", shape.clone());
     let mut inner = Context {
         importer: context.importer,
         scope: &mut condition,
@@ -83,12 +83,12 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     let compare =
         Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
     let root = inner.op(compare, &[step, steps])?;
-    let condition = context.importer.module.add_computation(condition.builder.finish(root));
+    let condition = context.importer.builder.add_computation(condition.finish(root));
 
     let mut body = Scope::new("scan_body", false);
-    let tuple = body.builder.parameter("", shape);
+    let tuple = body.own().parameter("", shape);
     let root = step_of(context, &mut body, &scan, tuple, &outside)?;
-    let body = context.importer.module.add_computation(body.builder.finish(root));
+    let body = context.importer.builder.add_computation(body.finish(root));
 
     let done = context.op(Op::While { condition, body }, &[start])?;
     let all = context.elements_of(done)?;

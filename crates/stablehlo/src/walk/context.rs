@@ -2,17 +2,17 @@
 
 use super::Importer;
 use crate::operation::OperationView;
-use crate::types::{quantization, shape_of};
-use composite::{Expression, Function};
+use crate::types::{element_type, quantization, shape_of, shape_with};
 use hlo::{ComputationBuilder, InstructionId, Op, OpMetadata};
-use mlir::{Elements, Operation, Quantization, ValueId};
+use mlir::{Attribute, Elements, Operation, Quantization, ValueId};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::HashMap;
 use support::{Error, Result};
 
 /// A computation under construction and the values that it can name.
 pub(crate) struct Scope {
-    pub(crate) builder: ComputationBuilder,
+    /// The instructions; `None` if they go to the innermost scope of the importer's builder.
+    code: Option<ComputationBuilder>,
     values: HashMap<ValueId, InstructionId>,
     /// True for the program itself, whose results can include checks.
     pub(crate) is_entry: bool,
@@ -22,12 +22,22 @@ pub(crate) struct Scope {
 
 impl Scope {
     pub(crate) fn new(name: &str, is_entry: bool) -> Self {
-        Self {
-            builder: ComputationBuilder::new(name),
-            values: HashMap::new(),
-            is_entry,
-            compared: Vec::new(),
-        }
+        Self { code: Some(ComputationBuilder::new(name)), ..Self::shared(name, is_entry) }
+    }
+
+    /// Returns a scope whose instructions go to the innermost scope of the importer's builder.
+    pub(crate) fn shared(_name: &str, is_entry: bool) -> Self {
+        Self { code: None, values: HashMap::new(), is_entry, compared: Vec::new() }
+    }
+
+    /// Returns the computation under construction of a scope that has one.
+    pub(crate) fn own(&mut self) -> &mut ComputationBuilder {
+        self.code.as_mut().expect("the scope has no computation of its own")
+    }
+
+    /// Returns the computation of a scope that has one.
+    pub(crate) fn finish(self, root: InstructionId) -> hlo::Computation {
+        self.code.expect("the scope has no computation of its own").finish(root)
     }
 
     pub(crate) fn define(&mut self, value: ValueId, instruction: InstructionId) {
@@ -108,7 +118,15 @@ impl<'s> Context<'_, 's> {
     pub(crate) fn result_shape(&self, position: usize) -> Result<Shape> {
         match self.operation.results.get(position) {
             Some(&value) => {
-                let shape = shape_of(&self.importer.source[value].value_type)?;
+                let value_type = &self.importer.source[value].value_type;
+                let shape = if self.is_sized() {
+                    // An operation on elements has the sizes of its first operand.
+                    let like = self.operation.operands.first().and_then(|first| self.scope.values.get(first));
+                    let like = like.and_then(|&like| self.shape(like).as_array());
+                    shape_with(value_type, &|d| like.filter(|like| d < like.rank()).map(|like| like.size(d)))?
+                } else {
+                    shape_of(value_type)?
+                };
                 Ok(match (shape, quantization(self.importer.source, value)) {
                     (Shape::Array(stored), Some(quantization)) if self.dequantize.is_some() => {
                         Shape::Array(stored.with_element_type(quantization.expressed))
@@ -128,6 +146,17 @@ impl<'s> Context<'_, 's> {
         }
     }
 
+    /// Returns the type of the elements of the first result.
+    pub(crate) fn result_element_type(&self) -> Result<PrimitiveType> {
+        let Some(&value) = self.operation.results.first() else {
+            return Err(Error::invalid("missing result 0"));
+        };
+        match quantization(self.importer.source, value).filter(|_| self.dequantize.is_some()) {
+            Some(quantization) => Ok(quantization.expressed),
+            None => element_type(&self.importer.source[value].value_type),
+        }
+    }
+
     /// Returns the shape of all results: that of the only one, or a tuple.
     pub(crate) fn results_shape(&self) -> Result<Shape> {
         let mut shapes: Vec<Shape> =
@@ -137,7 +166,15 @@ impl<'s> Context<'_, 's> {
 
     /// Returns the shape of an instruction.
     pub(crate) fn shape(&self, id: InstructionId) -> &Shape {
-        self.scope.builder.shape(id)
+        match &self.scope.code {
+            Some(code) => code.shape(id),
+            None => self.importer.builder.scope_ref().shape(id),
+        }
+    }
+
+    /// True if arrays may have bounded sizes.
+    pub(crate) fn is_sized(&self) -> bool {
+        self.scope.code.is_none()
     }
 
     /// Returns the shape of an instruction that must be an array.
@@ -151,7 +188,10 @@ impl<'s> Context<'_, 's> {
     /// Adds an instruction whose shape follows from its operands.
     pub(crate) fn op(&mut self, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
         self.stamp();
-        self.scope.builder.op(&self.importer.module, op, operands)
+        match &mut self.scope.code {
+            Some(code) => code.op(self.importer.builder.module(), op, operands),
+            None => self.importer.builder.op(op, operands),
+        }
     }
 
     /// Adds an instruction with an explicit shape, which must be compatible with the operands.
@@ -162,15 +202,16 @@ impl<'s> Context<'_, 's> {
         shape: Shape,
     ) -> Result<InstructionId> {
         self.stamp();
-        self.scope.builder.op_with_shape(&self.importer.module, shape, op, operands)
-    }
-
-    /// Adds the operation's main instruction with the declared result shape; several results come
-    /// from a tuple.
-    pub(crate) fn emit(&mut self, op: Op, operands: &[InstructionId]) -> Result<Vec<InstructionId>> {
-        let shape = self.results_shape()?;
-        let id = self.op_with_shape(op, operands, shape)?;
-        if self.operation.results.len() == 1 { Ok(vec![id]) } else { self.elements_of(id) }
+        match &mut self.scope.code {
+            Some(code) => code.op_with_shape(self.importer.builder.module(), shape, op, operands),
+            None => {
+                let whole = match shape {
+                    Shape::Array(array) => Shape::array(array.element_type, &array.sizes()),
+                    other => other,
+                };
+                self.importer.builder.op_shaped(&whole, op, operands)
+            }
+        }
     }
 
     /// Returns the elements of a tuple.
@@ -183,13 +224,13 @@ impl<'s> Context<'_, 's> {
     pub(crate) fn elements(&mut self, elements: &Elements) -> Result<InstructionId> {
         self.stamp();
         if let Some(all) = &elements.all {
-            return Ok(self.scope.builder.constant(all.clone()));
+            return Ok(self.constant(all.clone()));
         }
         if elements.shape.element_count() == 0 {
             let empty = Literal::from_bytes(elements.shape.clone(), Vec::new().into());
-            return Ok(self.scope.builder.constant(empty.expect("expected an empty array")));
+            return Ok(self.constant(empty.expect("expected an empty array")));
         }
-        let scalar = self.scope.builder.constant(elements.scalar.clone());
+        let scalar = self.constant(elements.scalar.clone());
         self.spread(scalar, &elements.shape)
     }
 
@@ -220,24 +261,17 @@ impl<'s> Context<'_, 's> {
             _ => Literal::from_scalars(shape, [shape::Scalar::Float(value as f64)]),
         };
         self.stamp();
-        self.scope.builder.constant(literal)
+        self.constant(literal)
     }
 
-    /// Calls a function that is written as expressions.
-    pub(crate) fn composite(
-        &mut self,
-        operands: &[InstructionId],
-        body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,
-    ) -> Result<Vec<InstructionId>> {
-        let parameters: Vec<Shape> = operands.iter().map(|&id| self.shape(id).clone()).collect();
-        let name = self.operation.name.clone();
-        let metadata = self.metadata();
-        let to_apply = composite::build(&mut self.importer.module, &name, &metadata, &parameters, body)?;
-        let result = self.op(Op::Call { to_apply }, operands)?;
-        if self.shape(result).as_tuple().is_some() { self.elements_of(result) } else { Ok(vec![result]) }
+    fn constant(&mut self, literal: Literal) -> InstructionId {
+        match &mut self.scope.code {
+            Some(code) => code.constant(literal),
+            None => self.importer.builder.literal(literal),
+        }
     }
 
-    fn metadata(&self) -> OpMetadata {
+    pub(super) fn metadata(&self) -> OpMetadata {
         OpMetadata {
             op_type: self.operation.name.clone(),
             op_name: self.operation.location.clone(),
@@ -246,8 +280,29 @@ impl<'s> Context<'_, 's> {
     }
 
     /// Attributes subsequent instructions to this operation.
-    fn stamp(&mut self) {
+    pub(crate) fn stamp(&mut self) {
         let metadata = self.metadata();
-        self.scope.builder.set_metadata(metadata);
+        match &mut self.scope.code {
+            Some(code) => code.set_metadata(metadata),
+            None => drop(self.importer.builder.set_metadata(metadata)),
+        }
+    }
+
+    /// Names the operation for messages of compiled programs.
+    pub(crate) fn described(&self) -> String {
+        match (self.operation.line, self.operation.location.as_str()) {
+            (0, "") => format!("'{}'", self.operation.name),
+            (0, location) => format!("'{}' ({location})", self.operation.name),
+            (line, _) => format!("'{}' (line {line})", self.operation.name),
+        }
+    }
+
+    /// Returns the computation of the function that a custom call applies to elements.
+    pub(crate) fn called_computation(&mut self) -> Result<hlo::ComputationId> {
+        let name = match self.view().find("called_computations") {
+            Some(Attribute::Array(list)) => list.first().and_then(Attribute::text),
+            _ => None,
+        };
+        self.importer.function(name.ok_or_else(|| Error::invalid("expected a called computation"))?)
     }
 }

@@ -9,6 +9,11 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use support::{Error, Result};
 
+/// Operations whose short form states the types of operands and results separately, even if all are
+/// equal.
+const FULL_FORM: [&str; 4] =
+    ["stablehlo.bitcast_convert", "stablehlo.dynamic_update_slice", "stablehlo.reshape", "stablehlo.select"];
+
 /// A tensor or a token with a name.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
@@ -239,6 +244,7 @@ impl<'w, 'm> Body<'w, 'm> {
         let operand_types = type_list(operands);
         let result_types = type_list(&results);
         let same = results.len() == 1
+            && !FULL_FORM.contains(&name)
             && regions.is_empty()
             && attributes.is_empty()
             && !operands.is_empty()

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of instructions to follow.
 const MAX_DEPTH: usize = 24;
 
-/// What masks hide, and what the entry's sizes are, also inside fusions.
+/// Masks and sizes of the entry, also inside fusions.
 pub(super) struct Masks<'a> {
     module: &'a Module,
     /// The fusion that calls each fused computation.

@@ -36,7 +36,7 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
         }
         _ => {}
     }
-    // A result that nobody reads needs nothing, but the instruction runs.
+    // A result that is not read needs nothing, but the instruction runs.
     let read = need.iter().cloned().reduce(joined).flatten();
     let Some(read) = read else { return everything() };
     let is_one_array = |operand: &InstructionId| sizes(*operand).is_some();
@@ -108,9 +108,9 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
             }
         }
         Op::Reduce { dimensions, .. } => {
-            for k in 0..operands.len() / 2 {
+            for (k, &operand) in operands[..operands.len() / 2].iter().enumerate() {
                 let mut kept = read.iter();
-                let rank = sizes(operands[k]).map_or(0, |sizes| sizes.len());
+                let rank = sizes(operand).map_or(0, |sizes| sizes.len());
                 let of =
                     |d: usize| if dimensions.contains(&d) { None } else { kept.next().copied().flatten() };
                 set(k, (0..rank).map(of).collect());

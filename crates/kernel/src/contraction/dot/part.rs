@@ -43,8 +43,8 @@ pub(crate) fn pack_panels(
     })
 }
 
-/// Computes some rows of a product, as far as `needed` says. `panels` is the address of the right operand if [`pack_panels`]
-/// packed it.
+/// Computes some rows of a product, as far as `needed` says. `panels` is the address of the right
+/// operand if [`pack_panels`] packed it.
 pub(crate) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,

@@ -35,9 +35,7 @@ fn select_of_select(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruct
         _ => None,
     };
     let (inner_true, inner_false) = (inner(on_true, 1), inner(on_false, 2));
-    if inner_true.or(inner_false).is_none() {
-        return None;
-    }
+    inner_true.or(inner_false)?;
     let operands = [predicate, inner_true.unwrap_or(on_true), inner_false.unwrap_or(on_false)];
     Some(graph.replacement(id, Op::Select {}, &operands))
 }

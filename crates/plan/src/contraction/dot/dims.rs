@@ -1,5 +1,6 @@
 //! The dimensions of a contraction in each operand.
 
+use super::DotPlan;
 use crate::contraction::extents::DotShape;
 use hlo::DotDimensionNumbers;
 use shape::ArrayShape;
@@ -118,6 +119,14 @@ fn merged(extents: impl Iterator<Item = Extent>) -> Vec<Extent> {
         }
     }
     out
+}
+
+impl DotPlan {
+    /// True if the kernel can leave out the summands beyond a number that is known at run time.
+    pub fn limits_summands(&self) -> bool {
+        let in_one_pass = self.tiled().is_some_and(|tiled| tiled.k_block >= self.shape.k);
+        in_one_pass && self.weights.is_none() && self.grouping.is_none() && self.block_float.is_none()
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,369 @@
+//! Sizes as polynomials, so that sizes that are computed in different ways are known to be equal:
+//! `2 * (b + t)` and `t + b + b + t`, or `4 * b / 2` and `b + b`.
+//!
+//! Only arithmetic that cannot wrap becomes a polynomial. Nothing here depends on instructions: an
+//! atom is the number of a named dimension, or an element that the builder cannot look into.
+
+use hlo::InstructionId;
+use hlo::analysis::Range;
+use std::collections::BTreeMap;
+
+/// Maximum number of terms of a polynomial. More complex sizes are treated as unknown.
+const MAX_TERMS: usize = 24;
+
+/// Maximum number of factors of a term.
+const MAX_FACTORS: usize = 8;
+
+/// Maximum nesting depth of quotients, remainders, maxima, and minima.
+const MAX_DEPTH: usize = 6;
+
+/// A factor of a term.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Atom {
+    /// The size of a named dimension.
+    Named(usize),
+    /// An integer known at run time: an instruction of the scope of this level, and a position.
+    Element { level: usize, id: InstructionId, position: usize },
+    /// A quotient of a number that is not negative and a positive one, rounded down.
+    Quotient(Polynomial, Polynomial),
+    /// The remainder of such a division.
+    Remainder(Polynomial, Polynomial),
+    /// The larger one of two numbers.
+    Maximum(Polynomial, Polynomial),
+    /// The smaller one of two numbers.
+    Minimum(Polynomial, Polynomial),
+}
+
+/// A sum of products of atoms, each with a coefficient that is not 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Polynomial {
+    terms: BTreeMap<Vec<Atom>, i64>,
+}
+
+/// Returns the range of a named dimension or of an element.
+pub(crate) type Leaf<'a> = &'a dyn Fn(&Atom) -> Range;
+
+impl Polynomial {
+    pub(crate) fn constant(value: i64) -> Self {
+        let terms = if value == 0 { BTreeMap::new() } else { BTreeMap::from([(Vec::new(), value)]) };
+        Self { terms }
+    }
+
+    pub(crate) fn atom(atom: Atom) -> Self {
+        Self { terms: BTreeMap::from([(vec![atom], 1)]) }
+    }
+
+    /// Returns the value if there are no atoms.
+    pub(crate) fn as_constant(&self) -> Option<i64> {
+        match self.terms.first_key_value() {
+            None => Some(0),
+            Some((factors, &value)) => (self.terms.len() == 1 && factors.is_empty()).then_some(value),
+        }
+    }
+
+    /// Returns the products and their coefficients.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = (&[Atom], i64)> {
+        self.terms.iter().map(|(factors, &coefficient)| (factors.as_slice(), coefficient))
+    }
+
+    /// Adds a multiple of another polynomial. `None` if the result is too complex or overflows.
+    pub(crate) fn plus(&self, other: &Self, multiple: i64) -> Option<Self> {
+        let mut sum = self.clone();
+        for (factors, &coefficient) in &other.terms {
+            sum.add_term(factors.clone(), coefficient.checked_mul(multiple)?)?;
+        }
+        (sum.terms.len() <= MAX_TERMS).then_some(sum)
+    }
+
+    pub(crate) fn times(&self, other: &Self) -> Option<Self> {
+        let mut product = Self::default();
+        for (a, &x) in &self.terms {
+            for (b, &y) in &other.terms {
+                let mut factors = [a.as_slice(), b.as_slice()].concat();
+                factors.sort();
+                if factors.len() > MAX_FACTORS {
+                    return None;
+                }
+                product.add_term(factors, x.checked_mul(y)?)?;
+            }
+        }
+        (product.terms.len() <= MAX_TERMS).then_some(product)
+    }
+
+    fn add_term(&mut self, factors: Vec<Atom>, coefficient: i64) -> Option<()> {
+        let sum = self.terms.get(&factors).copied().unwrap_or(0).checked_add(coefficient)?;
+        if sum == 0 {
+            self.terms.remove(&factors);
+        } else {
+            self.terms.insert(factors, sum);
+        }
+        Some(())
+    }
+
+    /// Returns the quotient, rounded toward 0. `None` unless the dividend cannot be negative and
+    /// the divisor is positive, or the division is exact.
+    pub(crate) fn quotient(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
+        if divisor.range(leaf).low.is_none_or(|low| low < 1) {
+            return None;
+        }
+        let (whole, rest) = self.divided(divisor);
+        if rest.terms.is_empty() {
+            return Some(whole);
+        }
+        if self.range(leaf).low.is_none_or(|low| low < 0) {
+            return None;
+        }
+        let may_split = rest.range(leaf).low.is_some_and(|low| low >= 0);
+        let (whole, rest) = if may_split { (whole, rest) } else { (Self::default(), self.clone()) };
+        let part = match (rest.as_constant(), divisor.as_constant()) {
+            (Some(rest), Some(divisor)) => Self::constant(rest / divisor),
+            _ => {
+                let below = rest.plus(divisor, -1)?.range(leaf).high.is_some_and(|high| high < 0);
+                if below { Self::default() } else { Self::nested(Atom::Quotient(rest, divisor.clone()))? }
+            }
+        };
+        whole.plus(&part, 1)
+    }
+
+    /// Returns the remainder of the division of a number that is not negative by a positive one.
+    pub(crate) fn remainder(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
+        let is_valid = divisor.range(leaf).low.is_some_and(|low| low >= 1)
+            && self.range(leaf).low.is_some_and(|low| low >= 0);
+        if !is_valid {
+            return None;
+        }
+        let (_, rest) = self.divided(divisor);
+        let may_split = rest.range(leaf).low.is_some_and(|low| low >= 0);
+        let rest = if may_split { rest } else { self.clone() };
+        match (rest.as_constant(), divisor.as_constant()) {
+            (Some(rest), Some(divisor)) => Some(Self::constant(rest % divisor)),
+            _ if rest.plus(divisor, -1)?.range(leaf).high.is_some_and(|high| high < 0) => Some(rest),
+            _ => Self::nested(Atom::Remainder(rest, divisor.clone())),
+        }
+    }
+
+    /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
+    /// and the sum of the others.
+    fn divided(&self, divisor: &Self) -> (Self, Self) {
+        let (mut whole, mut rest) = (Self::default(), self.clone());
+        if let (Some((of_divisor, &by)), 1) = (divisor.terms.first_key_value(), divisor.terms.len()) {
+            for (factors, &coefficient) in &self.terms {
+                let mut left = factors.clone();
+                let is_multiple = of_divisor.iter().all(|factor| {
+                    let place = left.iter().position(|other| other == factor);
+                    place.map(|place| left.remove(place)).is_some()
+                });
+                if is_multiple && coefficient % by == 0 {
+                    whole.terms.insert(left, coefficient / by);
+                    rest.terms.remove(factors);
+                }
+            }
+        } else if self == divisor {
+            return (Self::constant(1), Self::default());
+        }
+        (whole, rest)
+    }
+
+    pub(crate) fn maximum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
+        let Range { low, high } = self.plus(other, -1)?.range(leaf);
+        match (low, high) {
+            (Some(0..), _) => Some(self.clone()),
+            (_, Some(..=0)) => Some(other.clone()),
+            _ => Self::nested(Atom::Maximum(self.min(other).clone(), self.max(other).clone())),
+        }
+    }
+
+    pub(crate) fn minimum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
+        let Range { low, high } = self.plus(other, -1)?.range(leaf);
+        match (low, high) {
+            (Some(0..), _) => Some(other.clone()),
+            (_, Some(..=0)) => Some(self.clone()),
+            _ => Self::nested(Atom::Minimum(self.min(other).clone(), self.max(other).clone())),
+        }
+    }
+
+    fn nested(atom: Atom) -> Option<Self> {
+        (atom.depth() <= MAX_DEPTH).then(|| Self::atom(atom))
+    }
+
+    fn depth(&self) -> usize {
+        self.terms.keys().flatten().map(Atom::depth).max().unwrap_or(0)
+    }
+
+    /// True if it contains an atom.
+    pub(crate) fn depends_on(&self, is_one: &dyn Fn(&Atom) -> bool) -> bool {
+        self.terms.keys().flatten().any(|atom| match atom {
+            Atom::Named(_) | Atom::Element { .. } => is_one(atom),
+            Atom::Quotient(a, b) | Atom::Remainder(a, b) | Atom::Maximum(a, b) | Atom::Minimum(a, b) => {
+                a.depends_on(is_one) || b.depends_on(is_one)
+            }
+        })
+    }
+
+    /// Returns the range of the values.
+    pub(crate) fn range(&self, leaf: Leaf<'_>) -> Range {
+        let mut sum = Range::exactly(0);
+        for (factors, &coefficient) in &self.terms {
+            let product = factors
+                .iter()
+                .fold(Range::exactly(coefficient), |product, atom| product_of(product, atom.range(leaf)));
+            sum = Range {
+                low: sum.low.zip(product.low).and_then(|(a, b)| a.checked_add(b)),
+                high: sum.high.zip(product.high).and_then(|(a, b)| a.checked_add(b)),
+            };
+        }
+        sum
+    }
+}
+
+impl Atom {
+    fn depth(&self) -> usize {
+        match self {
+            Self::Named(_) | Self::Element { .. } => 0,
+            Self::Quotient(a, b) | Self::Remainder(a, b) | Self::Maximum(a, b) | Self::Minimum(a, b) => {
+                1 + a.depth().max(b.depth())
+            }
+        }
+    }
+
+    fn range(&self, leaf: Leaf<'_>) -> Range {
+        let both = |a: Option<i64>, b: Option<i64>, of: fn(i64, i64) -> i64| a.zip(b).map(|(a, b)| of(a, b));
+        match self {
+            Self::Named(_) | Self::Element { .. } => leaf(self),
+            Self::Quotient(a, b) => {
+                let (a, b) = (a.range(leaf), b.range(leaf));
+                Range {
+                    low: both(a.low, b.high, |a, b| a / b).or(Some(0)),
+                    high: both(a.high, b.low, |a, b| a / b),
+                }
+            }
+            Self::Remainder(a, b) => {
+                let (a, b) = (a.range(leaf), b.range(leaf));
+                let most = b.high.map(|high| high - 1);
+                Range { low: Some(0), high: both(a.high, most, i64::min).or(a.high).or(most) }
+            }
+            Self::Maximum(a, b) => {
+                let (a, b) = (a.range(leaf), b.range(leaf));
+                Range {
+                    low: both(a.low, b.low, i64::max).or(a.low).or(b.low),
+                    high: both(a.high, b.high, i64::max),
+                }
+            }
+            Self::Minimum(a, b) => {
+                let (a, b) = (a.range(leaf), b.range(leaf));
+                Range {
+                    low: both(a.low, b.low, i64::min),
+                    high: both(a.high, b.high, i64::min).or(a.high).or(b.high),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the range of the products of two numbers in ranges.
+fn product_of(a: Range, b: Range) -> Range {
+    let is = |range: Range, value: i64| range.low == Some(value) && range.high == Some(value);
+    if is(a, 0) || is(b, 0) {
+        return Range::exactly(0);
+    }
+    let limits = |range: Range| Some([i128::from(range.low?), i128::from(range.high?)]);
+    if let (Some(a), Some(b)) = (limits(a), limits(b)) {
+        let products = a.iter().flat_map(|x| b.iter().map(move |y| x * y));
+        let (low, high) = products.fold((i128::MAX, i128::MIN), |(l, h), p| (l.min(p), h.max(p)));
+        return Range { low: i64::try_from(low).ok(), high: i64::try_from(high).ok() };
+    }
+    let positive = |range: Range| range.low.filter(|&low| low >= 0);
+    match (positive(a), positive(b)) {
+        (Some(a), Some(b)) => Range { low: a.checked_mul(b), high: None },
+        _ => Range::UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes `b` from 1 to 64 and `t` from 0 to 10.
+    fn leaf(atom: &Atom) -> Range {
+        match atom {
+            Atom::Named(0) => Range { low: Some(1), high: Some(64) },
+            Atom::Named(_) => Range { low: Some(0), high: Some(10) },
+            _ => Range::UNKNOWN,
+        }
+    }
+
+    fn named(number: usize) -> Polynomial {
+        Polynomial::atom(Atom::Named(number))
+    }
+
+    fn linear(b: i64, t: i64, c: i64) -> Polynomial {
+        let sum = Polynomial::constant(c).plus(&named(0), b).and_then(|sum| sum.plus(&named(1), t));
+        sum.expect("few terms")
+    }
+
+    /// The value of a polynomial for sizes.
+    fn value(p: &Polynomial, sizes: [i64; 2]) -> i64 {
+        let of_atom = |atom: &Atom| match atom {
+            Atom::Named(number) => sizes[*number],
+            Atom::Element { .. } => panic!("no elements"),
+            Atom::Quotient(a, b) => value(a, sizes) / value(b, sizes),
+            Atom::Remainder(a, b) => value(a, sizes) % value(b, sizes),
+            Atom::Maximum(a, b) => value(a, sizes).max(value(b, sizes)),
+            Atom::Minimum(a, b) => value(a, sizes).min(value(b, sizes)),
+        };
+        p.terms().map(|(factors, c)| c * factors.iter().map(of_atom).product::<i64>()).sum()
+    }
+
+    #[test]
+    fn equal_sizes_are_equal_polynomials() {
+        let twice = linear(1, 1, 0).times(&Polynomial::constant(2));
+        assert_eq!(twice, Some(linear(2, 2, 0)));
+        assert_eq!(linear(4, 0, 2).quotient(&Polynomial::constant(2), &leaf), Some(linear(2, 0, 1)));
+        let area = named(0).times(&named(1)).expect("one term");
+        assert_eq!(area.quotient(&named(0), &leaf), Some(named(1)));
+        assert_eq!(linear(8, 0, 3).remainder(&Polynomial::constant(8), &leaf), Some(Polynomial::constant(3)));
+        assert_eq!(linear(1, 0, 0).maximum(&Polynomial::constant(1), &leaf), Some(named(0)));
+        assert_eq!(linear(1, 0, 0).minimum(&Polynomial::constant(64), &leaf), Some(named(0)));
+    }
+
+    #[test]
+    fn divisions_that_may_round_otherwise_are_unknown() {
+        assert_eq!(linear(1, 0, -2).quotient(&Polynomial::constant(2), &leaf), None);
+        assert_eq!(linear(1, 0, 0).quotient(&named(1), &leaf), None);
+        assert_eq!(linear(1, 0, -2).remainder(&Polynomial::constant(2), &leaf), None);
+    }
+
+    #[test]
+    fn every_operation_has_the_value_of_integers() {
+        let operands: Vec<Polynomial> = (-2..4)
+            .flat_map(|b| (-1..3).map(move |t| (b, t)))
+            .flat_map(|(b, t)| (-3..4).map(move |c| linear(b, t, c)))
+            .collect();
+        let samples = [[1, 0], [2, 3], [7, 1], [64, 10], [33, 0]];
+        let mut known = 0;
+        for a in &operands {
+            for b in &operands {
+                let results = [
+                    (a.plus(b, -1), (|x, y| x - y) as fn(i64, i64) -> i64),
+                    (a.times(b), |x, y| x * y),
+                    (a.quotient(b, &leaf), |x, y| x / y),
+                    (a.remainder(b, &leaf), |x, y| x % y),
+                    (a.maximum(b, &leaf), i64::max),
+                    (a.minimum(b, &leaf), i64::min),
+                ];
+                for (result, of) in results {
+                    let Some(result) = result else { continue };
+                    known += 1;
+                    let range = result.range(&leaf);
+                    for sizes in samples {
+                        let expected = of(value(a, sizes), value(b, sizes));
+                        assert_eq!(value(&result, sizes), expected, "{a:?} {b:?}");
+                        assert!(range.low.is_none_or(|low| low <= expected), "{result:?} {range:?}");
+                        assert!(range.high.is_none_or(|high| expected <= high), "{result:?} {range:?}");
+                    }
+                }
+            }
+        }
+        assert!(known > 100_000, "{known}");
+    }
+}

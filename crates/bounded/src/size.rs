@@ -1,0 +1,19 @@
+//! A size that is an operand: a constant, or a run-time value with a known upper bound.
+
+use hlo::InstructionId;
+
+/// A size, known at compile time or bounded.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// The size, or its upper bound.
+    pub bound: i64,
+    /// The size as an `s32` scalar, if it is only known at run time.
+    pub size: Option<InstructionId>,
+}
+
+impl Size {
+    /// Creates a size that is known at compile time.
+    pub fn known(size: i64) -> Self {
+        Self { bound: size, size: None }
+    }
+}
