@@ -400,3 +400,12 @@ fn labels_beyond_the_true_number_of_classes_have_no_loss() {
         }
     }
 }
+
+#[test]
+fn an_array_without_elements_keeps_the_size_of_the_batch() {
+    let pack = "node { name: \"y\" op: \"Pack\" input: \"x\" input: \"x\" \
+        attr { key: \"N\" value { i: 2 } } attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"axis\" value { i: 1 } } }\n";
+    let x = Literal::from_elements::<f32>(&[3, 0], &[]);
+    let packed = run_node(pack, [&[-1, 0], &[8, 0]], (1, 8), &x, 3, 0);
+    assert_eq!(packed.array_shape().sizes(), [3, 2, 0]);
+}

@@ -104,6 +104,12 @@ impl Builder {
     ) -> Result<Vec<Size>> {
         let mut sizes: Vec<Size> = target.iter().map(|&size| Size::known(size)).collect();
         if whole_sizes.contains(&0) {
+            // Only dimensions of size 1 are added or removed, or else no size follows.
+            let from: Vec<usize> = (0..whole_sizes.len()).filter(|&d| whole_sizes[d] != 1).collect();
+            let to: Vec<usize> = (0..target.len()).filter(|&d| target[d] != 1).collect();
+            if from.iter().map(|&d| whole_sizes[d]).eq(to.iter().map(|&d| target[d])) {
+                from.iter().zip(&to).for_each(|(&d, &same)| sizes[same].size = known[d]);
+            }
             return Ok(sizes);
         }
         for (from, to) in groups(whole_sizes, target) {

@@ -1,0 +1,141 @@
+//! A dimension whose positions depend on each other, as the tokens of attention do: programs for
+//! any size, compared with programs for that size.
+
+use compiler::{Executable, File, Input, NoObserver, compile_program, host, in_process_options};
+use shape::Literal;
+use std::fmt::Write as _;
+
+const TOKENS: i64 = 150;
+const WIDTH: i64 = 16;
+
+/// Nodes of a graph as text.
+#[derive(Default)]
+struct Graph(String);
+
+impl Graph {
+    fn node(&mut self, name: &str, op: &str, inputs: &[&str], attributes: &str) {
+        let inputs: String = inputs.iter().map(|input| format!("input: \"{input}\" ")).collect();
+        writeln!(self.0, "node {{ name: \"{name}\" op: \"{op}\" {inputs} {attributes} }}").expect("a string");
+    }
+
+    fn numbers(&mut self, name: &str, sizes: &[i64], values: &[f32]) {
+        let dims: String = sizes.iter().map(|size| format!("dim {{ size: {size} }} ")).collect();
+        let values: String = values.iter().map(|value| format!("float_val: {value} ")).collect();
+        let tensor = format!("tensor {{ dtype: DT_FLOAT tensor_shape {{ {dims} }} {values} }}");
+        self.node(
+            name,
+            "Const",
+            &[],
+            &format!("{} attr {{ key: \"value\" value {{ {tensor} }} }}", kind("dtype", "FLOAT")),
+        );
+    }
+
+    fn integers(&mut self, name: &str, values: &[i64]) {
+        let numbers: String = values.iter().map(|value| format!("int_val: {value} ")).collect();
+        let dims = format!("dim {{ size: {} }}", values.len());
+        let tensor = format!("tensor {{ dtype: DT_INT32 tensor_shape {{ {dims} }} {numbers} }}");
+        self.node(
+            name,
+            "Const",
+            &[],
+            &format!("{} attr {{ key: \"value\" value {{ {tensor} }} }}", kind("dtype", "INT32")),
+        );
+    }
+}
+
+fn kind(name: &str, element_type: &str) -> String {
+    format!("attr {{ key: \"{name}\" value {{ type: DT_{element_type} }} }}")
+}
+
+/// Attention of two heads over `x`, `[1, tokens, WIDTH]`, then a layer and sums over all tokens.
+fn graph() -> String {
+    let mut g = Graph::default();
+    let float = kind("T", "FLOAT");
+    let weights = |seed: i64, count: i64| -> Vec<f32> {
+        (0..count).map(|k| ((k * 31 + seed * 17) % 13 - 6) as f32 / 16.0).collect()
+    };
+    g.node("x", "Placeholder", &[], &kind("dtype", "FLOAT"));
+    for (seed, name) in ["q", "k", "v"].into_iter().enumerate() {
+        g.numbers(&format!("w{name}"), &[WIDTH, 2, WIDTH / 2], &weights(seed as i64, WIDTH * WIDTH));
+        let einsum = format!(
+            "{float} attr {{ key: \"N\" value {{ i: 2 }} }} attr {{ key: \"equation\" value {{ s: \"btd,dhe->bhte\" }} }}"
+        );
+        g.node(name, "Einsum", &["x", &format!("w{name}")], &einsum);
+    }
+    g.node(
+        "scores",
+        "BatchMatMulV2",
+        &["q", "k"],
+        &format!("{float} attr {{ key: \"adj_y\" value {{ b: true }} }}"),
+    );
+    g.node("softmax", "Softmax", &["scores"], &float);
+    g.node("heads", "BatchMatMulV2", &["softmax", "v"], &float);
+    g.integers("order", &[0, 2, 1, 3]);
+    g.node("side", "Transpose", &["heads", "order"], &format!("{float} {}", kind("Tperm", "INT32")));
+    g.integers("joined", &[1, -1, WIDTH]);
+    g.node("y", "Reshape", &["side", "joined"], &format!("{float} {}", kind("Tshape", "INT32")));
+    g.numbers("wide", &[WIDTH, 40], &weights(7, WIDTH * 40));
+    g.integers("flat", &[-1, WIDTH]);
+    g.node("rows", "Reshape", &["y", "flat"], &format!("{float} {}", kind("Tshape", "INT32")));
+    g.node("layer", "MatMul", &["rows", "wide"], &float);
+    g.node("out", "Tanh", &["layer"], &float);
+    g.integers("first", &[0]);
+    for (name, op) in [("mean", "Mean"), ("most", "Max")] {
+        g.node(name, op, &["out", "first"], &format!("{float} {}", kind("Tidx", "INT32")));
+    }
+    g.0
+}
+
+fn executable(size: &str, dimension: &str) -> Executable {
+    let fetches: String = ["y", "out", "mean", "most"]
+        .map(|name| format!("fetch {{ id {{ node_name: \"{name}\" }} }} "))
+        .concat();
+    let config = format!(
+        "feed {{ id {{ node_name: \"x\" }} shape {{ dim {{ size: 1 }} dim {{ {size} }} dim {{ size: {WIDTH} }} }} }}\n\
+         {fetches}\n{dimension}"
+    );
+    let file = |name, content: &str| File { name, content: content.to_owned().into() };
+    let input = Input::parse(file("graph.pbtxt", &graph()), file("config.pbtxt", &config)).expect("a graph");
+    let program = input.source.import(&mut NoObserver).expect("imports");
+    assert!(program.sized.is_empty(), "tokens depend on each other");
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_program(program, &options, &mut NoObserver).expect("compiles");
+    Executable::load(&compiled).expect("loads")
+}
+
+#[test]
+fn any_number_of_tokens_computes_what_a_program_for_it_computes() {
+    let range = format!("dimension {{ name: \"tokens\" min: 1 max: {TOKENS} }}");
+    let any = executable("size: -1 name: \"tokens\"", &range);
+    let arguments = |tokens: i64| {
+        let element =
+            |k: i64| if k / WIDTH < tokens { ((k * 37 + tokens) % 23 - 11) as f32 / 8.0 } else { f32::NAN };
+        let x: Vec<f32> = (0..TOKENS * WIDTH).map(element).collect();
+        [Literal::from_elements(&[1, TOKENS, WIDTH], &x), Literal::scalar(tokens as i32)]
+    };
+    let mut sessions = [1, 2].map(|threads| {
+        let mut session = any.session(&arguments(TOKENS)).expect("a session");
+        session.set_threads(threads).expect("threads");
+        session
+    });
+    // The largest one comes first, so that memory has other numbers beyond each size.
+    for tokens in [150i64, 149, 97, 64, 33, 16, 7, 6, 5, 2, 1, 3, 150] {
+        let [whole, size] = arguments(tokens);
+        let few = whole.corner(&[1, tokens, WIDTH]).expect("a part");
+        let fixed = executable(&format!("size: {tokens}"), "");
+        let expected = fixed.run(&[few]).expect("it runs");
+        let [found, other] = sessions.each_mut().map(|session| {
+            session.set_argument(0, &whole).expect("an array");
+            session.set_argument(1, &size).expect("a size");
+            session.run().expect("it runs");
+            session.results().expect("results")
+        });
+        assert_eq!(found, other, "two threads");
+        for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found.array_shape().sizes(), expected.array_shape().sizes(), "result {number}");
+            let (a, b) = (found.to_vec::<f32>().expect("floats"), expected.to_vec::<f32>().expect("floats"));
+            let far = a.iter().zip(&b).find(|(a, b)| (*a - *b).abs() > 1e-5 || a.is_nan());
+            assert_eq!(far, None, "result {number} of {tokens} tokens");
+        }
+    }
+}
