@@ -207,6 +207,21 @@ impl Analysis<'_> {
                     self.add(at, operand, &more);
                 }
             }
+            Op::DynamicSlice { dynamic_slice_sizes } => {
+                let mut needs = operand_needs(computation, id, need);
+                if let [Some(extents)] = &mut needs[0][..] {
+                    for (d, &size) in dynamic_slice_sizes.iter().enumerate() {
+                        // A start beyond the last possible one is clamped to that.
+                        let start = self.masks.scalar(at, operands[1 + d]);
+                        let start =
+                            start.filter(|start| self.masks.least(*start).is_some_and(|least| least >= 0));
+                        extents[d] = extents[d].or(start.and_then(|start| start.plus(size)));
+                    }
+                }
+                for (&operand, more) in operands.iter().zip(needs) {
+                    self.add(at, operand, &more);
+                }
+            }
             op => {
                 if let Op::Reduce { dimensions, to_apply } = op
                     && let &[array, initial] = operands

@@ -95,6 +95,14 @@ impl<'a> Masks<'a> {
                 _ => None,
             },
             Op::Subtract {} => self.number(operand(0), depth)?.plus(self.known(operand(1))?.checked_neg()?),
+            Op::Maximum {} => {
+                let (size, bound) = self.with_known(place, depth)?;
+                (self.least(size)? >= bound).then_some(size)
+            }
+            Op::Minimum {} => {
+                let (size, bound) = self.with_known(place, depth)?;
+                (self.most(size)? <= bound).then_some(size)
+            }
             Op::Multiply {} => match (self.number(operand(0), depth), self.number(operand(1), depth)) {
                 (Some(size), None) => size.times(self.known(operand(1))?),
                 (None, Some(size)) => size.times(self.known(operand(0))?),
@@ -102,6 +110,31 @@ impl<'a> Masks<'a> {
             },
             _ => None,
         }
+    }
+
+    /// Returns the operands of an instruction of which one derives from a size and the other is
+    /// known.
+    fn with_known(&self, place: Place, depth: usize) -> Option<(Extent, i64)> {
+        let [left, right] = [self.operand(place, 0), self.operand(place, 1)];
+        match self.number(left, depth) {
+            Some(size) => Some((size, self.known(right)?)),
+            None => Some((self.number(right, depth)?, self.known(left)?)),
+        }
+    }
+
+    /// Returns the least value of an extent.
+    pub(super) fn least(&self, extent: Extent) -> Option<i64> {
+        self.range(extent).map(|(low, _)| extent.at(low))
+    }
+
+    /// Returns the largest value of an extent.
+    fn most(&self, extent: Extent) -> Option<i64> {
+        self.range(extent).map(|(_, high)| extent.at(high))
+    }
+
+    fn range(&self, extent: Extent) -> Option<(i64, i64)> {
+        let mut sizes = self.module.size_parameters().iter();
+        sizes.find(|size| size.parameter == extent.parameter).map(|size| (size.low, size.high))
     }
 
     /// Returns the value of an integer constant, or of one that is the same in a whole array.

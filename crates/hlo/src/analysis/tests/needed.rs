@@ -159,3 +159,21 @@ fn fusions_are_followed_and_loops_read_everything() {
         assert_eq!(extents(&module, &needed, name), [expected], "{name}");
     }
 }
+
+#[test]
+fn the_last_row_is_at_the_size() {
+    let body = "  x = f32[8,4] parameter(1)\n  one = s32[] constant(1)\n  before = s32[] subtract(n, one)\n  \
+        none = s32[] constant(0)\n  low = s32[] maximum(before, none)\n  most = s32[] constant(7)\n  \
+        at = s32[] minimum(low, most)\n  y = f32[8,4] negate(x)\n  \
+        row = f32[1,4] dynamic-slice(y, at, none), dynamic_slice_sizes={1,4}\n  z = f32[8,4] exponential(x)\n  \
+        two = s32[] constant(2)\n  early = s32[] subtract(n, two)\n  \
+        other = f32[1,4] dynamic-slice(z, early, none), dynamic_slice_sizes={1,4}\n  \
+        w = f32[8] broadcast(one), dimensions={}\n  ROOT r = (f32[8], f32[1,4], f32[1,4], s32[]) tuple(w, row, other, n)";
+    let body =
+        body.replace("  w = f32[8] broadcast(one)", "  c = f32[] constant(1)\n  w = f32[8] broadcast(c)");
+    let module = module("", &body, 0);
+    let needed = NeededSizes::of(&module, &|_, _| false);
+    assert_eq!(extents(&module, &needed, "y"), ["n", "all"]);
+    // With one row, `n - 2` is clamped to row 0.
+    assert_eq!(extents(&module, &needed, "z"), ["all", "all"]);
+}
