@@ -236,11 +236,9 @@ fn lower_pieces(
     for sized in modules {
         let plan = plan::plan_with(&sized.module, target, &options.plan)?;
         let cost = kernel::duration(&sized.module, &plan);
-        // The estimates do not know how tiles fit few rows, so a second size is always there.
-        let is_worth = plans.len() < 2
-            || plans.last().is_some_and(|(smaller, _, of_smaller)| {
-                sizes::is_worth((sized.size, cost), (smaller.size, *of_smaller))
-            });
+        let is_worth = plans.last().is_some_and(|(smaller, _, of_smaller)| {
+            sizes::is_worth((sized.size, cost), (smaller.size, *of_smaller))
+        });
         if sized.is_required || is_worth {
             plans.push((sized, plan, cost));
         }

@@ -17,6 +17,10 @@ use support::{Error, Result};
 /// Factor between neighboring sizes that are chosen without the user's.
 const STEP: i64 = 8;
 
+/// Sizes below the first step. Where a few rows cost little more than one, batches smaller than a
+/// step and the rest of larger ones need them.
+const SMALL: [i64; 2] = [2, 4];
+
 /// Maximum number of sizes with code of their own.
 const MAX_SIZES: usize = 16;
 
@@ -98,6 +102,8 @@ pub(crate) fn pieces(
     if sizes.len() > MAX_SIZES {
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
+    // The estimates do not know how tiles fit few rows, so a second size is always there.
+    let second = sizes.iter().copied().find(|&size| size >= STEP.max(low + 1)).or(sizes.last().copied());
     let (mut sized, mut uses): (Vec<SizedModule>, Option<Vec<RowUse>>) = (Vec::new(), None);
     for &size in sizes.iter().filter(|&&size| size > 1) {
         let Program { module, interface, .. } = import(size)?;
@@ -111,7 +117,7 @@ pub(crate) fn pieces(
         }
         check_shapes(&row.interface, &interface, &batched, &found, size)?;
         uses = Some(found);
-        let is_required = given.contains(&size) || sizes.first() == Some(&size);
+        let is_required = given.contains(&size) || sizes.first() == Some(&size) || second == Some(size);
         sized.push(SizedModule { size, is_required, module });
     }
     check_numbers(&sized, &row.module, &batched, import)?;
@@ -252,7 +258,9 @@ fn sizes(low: i64, high: i64, given: &[i64]) -> Vec<i64> {
     let mut sizes = BTreeSet::from([low.min(most)]);
     let steps = std::iter::successors(Some(1i64), |size| size.checked_mul(STEP));
     sizes.extend(steps.take_while(|&size| size <= most).filter(|&size| size > low));
-    if sizes.last().is_some_and(|&last| most >= 2 * last) {
+    let is_far = sizes.last().is_some_and(|&last| most >= 2 * last);
+    sizes.extend(SMALL.into_iter().filter(|&size| size > low && size <= most));
+    if is_far {
         sizes.insert(most);
     }
     sizes.extend(given.iter().copied().filter(|size| (low..=most).contains(size)));
@@ -288,13 +296,14 @@ mod tests {
 
     #[test]
     fn a_few_sizes_have_code() {
-        assert_eq!(sizes(1, 64, &[]), [1, 8, 64]);
-        assert_eq!(sizes(1, 64, &[32, 8, 100]), [1, 8, 32, 64]);
-        assert_eq!(sizes(0, 16, &[]), [1, 8, 16]);
-        assert_eq!(sizes(1, 100, &[]), [1, 8, 64]);
+        assert_eq!(sizes(1, 64, &[]), [1, 2, 4, 8, 64]);
+        assert_eq!(sizes(1, 64, &[32, 8, 100]), [1, 2, 4, 8, 32, 64]);
+        assert_eq!(sizes(0, 16, &[]), [1, 2, 4, 8, 16]);
+        assert_eq!(sizes(1, 100, &[]), [1, 2, 4, 8, 64]);
+        assert_eq!(sizes(3, 100, &[]), [3, 4, 8, 64]);
         assert_eq!(sizes(5, 7, &[]), [5]);
         assert_eq!(sizes(1, 2, &[]), [1, 2]);
-        assert_eq!(sizes(1, 1 << 20, &[]), [1, 8, 64, 512, 4096]);
+        assert_eq!(sizes(1, 1 << 20, &[]), [1, 2, 4, 8, 64, 512, 4096]);
     }
 
     #[test]

@@ -269,7 +269,7 @@ impl Steps {
 const WEIGHT_BYTES: u64 = 20;
 
 /// Bytes of weights that stay in a core's caches.
-const CACHED_BYTES: u64 = 2 << 20;
+const CACHED_BYTES: u64 = 16 << 20;
 
 /// Estimated duration of a planned module in nanoseconds.
 pub fn duration(module: &Module, plan: &ModulePlan) -> u64 {
