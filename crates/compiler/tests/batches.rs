@@ -409,3 +409,18 @@ fn an_array_without_elements_keeps_the_size_of_the_batch() {
     let packed = run_node(pack, [&[-1, 0], &[8, 0]], (1, 8), &x, 3, 0);
     assert_eq!(packed.array_shape().sizes(), [3, 2, 0]);
 }
+
+#[test]
+fn a_single_row_is_repeated_to_a_known_number() {
+    let broadcast = "node { name: \"y\" op: \"BroadcastTo\" input: \"x\" input: \"four\" \
+        attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"Tidx\" value { type: DT_INT32 } } }\n\
+        node { name: \"four\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \
+          \"value\" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 4 int_val: 2 } } } }\n";
+    let run = |rows: i64, elements: &[f32]| {
+        let x = Literal::from_elements(&[rows, 2], elements);
+        run_node(broadcast, [&[-1, 2], &[4, 2]], (1, 4), &x, rows as i32, 0)
+    };
+    assert_eq!(run(1, &[5.0, 6.0]), Literal::from_elements(&[4, 2], &[5f32, 6.0].repeat(4)));
+    let rows = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    assert_eq!(run(4, &rows), Literal::from_elements(&[4, 2], &rows));
+}

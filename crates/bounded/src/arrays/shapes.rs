@@ -127,6 +127,15 @@ impl Builder {
         let mut x = x;
         for (d, &size) in source.iter().enumerate() {
             let bound = target[lead + d];
+            if self.array(x).dimensions[d].is_dynamic && size > 1 {
+                let (own, wanted) = (self.true_size(x, d)?, self.size_value(sizes[lead + d])?);
+                let one = self.s32(1)?;
+                let is_one = self.compare(ComparisonDirection::Eq, own, one)?;
+                if !self.same_size(own, wanted) && !is_known_false(self, is_one) {
+                    x = self.repeated_if(x, d, bound, is_one, wanted)?;
+                    continue;
+                }
+            }
             if size == 1 || size == bound {
                 continue;
             }

@@ -221,7 +221,7 @@ fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn broadcast_to(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let requested = cx.bounded_sizes(1)?;
-    if requested.iter().any(|size| size.size.is_some()) {
+    if cx.is_bounded(x) || requested.iter().any(|size| size.size.is_some()) {
         return cx.broadcast_to_bounded(x, &requested);
     }
     cx.broadcast_to(x, &bounds(&requested))
