@@ -71,14 +71,7 @@ impl Builder {
         let mut values = Vec::with_capacity(carried.start.len());
         for (index, sizes) in carried.sizes.iter().enumerate() {
             let data = self.scope().element(index);
-            let mut own = Vec::with_capacity(sizes.len());
-            for size in sizes {
-                own.push(match size {
-                    Some(size) => Some(self.instruction_of(size)?),
-                    None => None,
-                });
-            }
-            values.push(self.bounded(data, &own)?);
+            values.push(self.sized(data, sizes)?);
         }
         Ok(values)
     }
@@ -118,16 +111,18 @@ impl Builder {
         let mut values = Vec::with_capacity(results.len());
         for (index, sizes) in carried.sizes.iter().enumerate() {
             let data = self.static_op(Op::GetTupleElement { index }, &[result], None)?;
-            let mut own = Vec::with_capacity(sizes.len());
-            for size in sizes {
-                own.push(match size {
-                    Some(size) => Some(self.instruction_of(size)?),
-                    None => None,
-                });
-            }
-            values.push(self.bounded(data, &own)?);
+            values.push(self.sized(data, sizes)?);
         }
         Ok(values)
+    }
+
+    /// Returns an array whose dimensions have these sizes. `None` means the bound.
+    fn sized(&mut self, data: InstructionId, sizes: &[Option<Polynomial>]) -> Result<InstructionId> {
+        let mut own = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            own.push(size.as_ref().map(|size| self.instruction_of(size)).transpose()?);
+        }
+        self.bounded(data, &own)
     }
 
     /// Returns the whole array of a value for the next iteration, which must have the sizes that it

@@ -22,7 +22,7 @@ fn shape_assertion(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     let condition = context.operand(0)?;
     let text =
         context.view().find("error_message").and_then(Attribute::text).unwrap_or("a check of sizes failed");
-    // What follows shows the sizes of a run.
+    // The rest of the message has the sizes of a run.
     let end = [", but found", " Using the following", " when computing", " (= {"];
     let end = end.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
     let message = text[..end].trim_end().to_owned();

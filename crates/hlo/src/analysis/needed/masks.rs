@@ -72,8 +72,17 @@ impl<'a> Masks<'a> {
         self.number((at, id), MAX_DEPTH)
     }
 
+    /// Returns such an integer unless it may wrap around.
     fn number(&self, place: Place, depth: usize) -> Option<Extent> {
         let place = self.origin(place);
+        let extent = self.derived(place, depth)?;
+        let ty = self.module[place.0][place.1].shape().as_array()?.element_type;
+        let least = if ty.is_unsigned_integer() { 0 } else { i64::from(i32::MIN) };
+        let fits = self.least(extent)? >= least && self.most(extent)? <= i64::from(i32::MAX);
+        fits.then_some(extent)
+    }
+
+    fn derived(&self, place: Place, depth: usize) -> Option<Extent> {
         let (depth, op) = (depth.checked_sub(1)?, self.module[place.0][place.1].op());
         let operand = |k| self.operand(place, k);
         match op {
@@ -213,14 +222,18 @@ impl<'a> Masks<'a> {
                 }
                 shown
             }
-            Op::Transpose { dimensions } => {
-                let of_operand = self.shown(operand(0), value, depth);
-                dimensions.iter().map(|&from| of_operand[from]).collect()
-            }
-            Op::Reshape {} | Op::Bitcast {} => {
-                reshaped(&self.sizes(operand(0)), &self.shown(operand(0), value, depth), &sizes)
+            Op::Transpose { .. } | Op::Reshape {} | Op::Bitcast {} => {
+                self.rearranged(place, &self.shown(operand(0), value, depth))
             }
             _ => nothing,
+        }
+    }
+
+    /// Returns the extents of a transpose or a reshape, given those of its operand.
+    fn rearranged(&self, place: Place, of_operand: &[Option<Extent>]) -> Vec<Option<Extent>> {
+        match self.module[place.0][place.1].op() {
+            Op::Transpose { dimensions } => dimensions.iter().map(|&from| of_operand[from]).collect(),
+            _ => reshaped(&self.sizes(self.operand(place, 0)), of_operand, &self.sizes(place)),
         }
     }
 
@@ -320,12 +333,8 @@ impl<'a> Masks<'a> {
                 let of_kept = self.different(kept, is_value, depth);
                 shown.into_iter().zip(of_kept).map(|(a, b)| least(a, b)).collect()
             }
-            Op::Transpose { dimensions } => {
-                let of_operand = self.different(operand(0), is_value, depth);
-                dimensions.iter().map(|&from| of_operand[from]).collect()
-            }
-            Op::Reshape {} | Op::Bitcast {} => {
-                reshaped(&self.sizes(operand(0)), &self.different(operand(0), is_value, depth), &sizes)
+            Op::Transpose { .. } | Op::Reshape {} | Op::Bitcast {} => {
+                self.rearranged(place, &self.different(operand(0), is_value, depth))
             }
             _ => nothing,
         }

@@ -177,3 +177,22 @@ fn the_last_row_is_at_the_size() {
     // With one row, `n - 2` is clamped to row 0.
     assert_eq!(extents(&module, &needed, "z"), ["all", "all"]);
 }
+
+#[test]
+fn a_size_that_wraps_around_limits_nothing() {
+    let body = |ty: &str| {
+        format!(
+            "  x = f32[8] parameter(1)\n  c = {ty}[] convert(n)\n  two = {ty}[] constant(2)\n  k = {ty}[] subtract(c, two)\n  \
+             i = {ty}[8] iota(), iota_dimension=0\n  ks = {ty}[8] broadcast(k), dimensions={{}}\n  \
+             mask = pred[8] compare(i, ks), direction=LT\n  zero = f32[] constant(0)\n  \
+             zeros = f32[8] broadcast(zero), dimensions={{}}\n  y = f32[8] negate(x)\n  \
+             shown = f32[8] select(mask, y, zeros)\n  back = f32[8] reverse(shown), dimensions={{0}}\n  \
+             ROOT r = (f32[8], s32[]) tuple(back, n)"
+        )
+    };
+    for (ty, expected) in [("s32", "n-2"), ("u32", "all")] {
+        let module = module("", &body(ty), 0);
+        let needed = NeededSizes::of(&module, &|_, _| false);
+        assert_eq!(extents(&module, &needed, "y"), [expected], "{ty}");
+    }
+}
