@@ -61,7 +61,7 @@ impl AotOptions {
 /// The files of an ahead-of-time build.
 #[derive(Debug)]
 pub struct Outputs {
-    /// Object with the code, and with the constants unless they are in a file.
+    /// Object with the code, and with the constants unless they are in a file; or the C source.
     pub function_object: Vec<u8>,
     /// Text of the C++ header.
     pub header: String,
@@ -271,7 +271,10 @@ impl Draft {
                 kernels: code.kernels.clone(),
                 sizes: code.sizes.clone(),
                 versions: versions(back, &object.code),
-                functions: aot::function_sizes(&code.output.object)?,
+                functions: match back.c_source {
+                    Some(_) => Vec::new(),
+                    None => aot::function_sizes(&code.output.object)?,
+                },
             },
         })
     }
@@ -314,7 +317,7 @@ fn write(
         options.benchmark_program.then(|| aot::benchmark_program(&artifact)).transpose()?;
     let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };
     let metadata_object = aot::metadata_object(&artifact, &metadata)?;
-    let function_object = if options.describe_object {
+    let function_object = if options.describe_object && options.back.c_source.is_none() {
         aot::with_metadata(object.code.output.object, &artifact)?
     } else {
         object.code.output.object

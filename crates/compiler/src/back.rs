@@ -7,7 +7,7 @@ use crate::versions::variants;
 use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
 use buffers::{Allocation, BufferAssignment, ConstantsBlock, ConstantsPool, Schedule, Slice};
-use codegen::{CodegenOptions, Version};
+use codegen::{CodegenOptions, CompiledModule, Version};
 use hlo::{Module, Program, SizeParameter, SizeRange, SizedModule};
 use kernel::{Counter, EntryOptions};
 use plan::ModulePlan;
@@ -328,7 +328,10 @@ pub(crate) fn generate(
         .map(|(lowered, target)| Version { program: &lowered.program, target })
         .collect();
     let ConstantsBlock { size, chunks } = embedded.unwrap_or_default();
-    let output = codegen::compile_versions_with(&versions, &code_options, size, chunks)?;
+    let output = match options.c_source {
+        Some(vectors) => c_source(&versions, options, vectors, size, &chunks)?,
+        None => codegen::compile_versions_with(&versions, &code_options, size, chunks)?,
+    };
     observer.ended("codegen", &|| {
         let cached = match options.cache {
             Some(_) => format!(", {} of {} units from the cache", output.cached_units, output.units),
@@ -354,6 +357,36 @@ pub(crate) fn generate(
     let Lowered { plan, assignment, counters: counted, .. } = first;
     let variants = others.into_iter().map(|(target, lowered)| (target, lowered.plan)).collect();
     Ok(MachineCode { plan, assignment, kernels, sizes, counters, counted, variants, output, device: None })
+}
+
+/// Writes a program as C source, in place of an object.
+fn c_source(
+    versions: &[Version<'_>],
+    options: &BackOptions,
+    vectors: csource::Vectors,
+    size: u64,
+    chunks: &[(u64, bytes::Bytes)],
+) -> Result<CompiledModule> {
+    let [Version { program, target }] = versions else {
+        return Err(Error::invalid("C source has one version of the code: remove --multiversion"));
+    };
+    if options.sanitize.is_some() {
+        return Err(Error::invalid("C source has no sanitizer: compile it with the compiler's -fsanitize"));
+    }
+    let c_options = csource::Options { entry_point: options.entry_point.clone(), vectors };
+    let chunks: Vec<(u64, &[u8])> = chunks.iter().map(|(offset, bytes)| (*offset, &bytes[..])).collect();
+    let source = csource::write(program, target, &c_options, csource::Constants { size, chunks: &chunks })?;
+    Ok(CompiledModule {
+        object: source.text.into_bytes(),
+        stack_bytes: source.stack_bytes,
+        large_constants: false,
+        functions: Vec::new(),
+        symbols: vec![source.symbols],
+        llvm_ir: None,
+        assembly: None,
+        units: 1,
+        cached_units: 0,
+    })
 }
 
 /// Lowered module for one target.

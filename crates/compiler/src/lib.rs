@@ -37,6 +37,7 @@ pub use back::{compile_module, compile_optimized, compile_program, is_in_pieces,
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
 pub use compiled::{Compiled, DeviceCode, MachineCode};
+pub use csource::{Vectors as CVectors, plan_target as c_plan_target};
 pub use device::serial_kernels;
 pub use device_target::{device_kind, device_target};
 pub use front::{File, Input, LoopBounds, Source, import, import_bounded, import_for_code};

@@ -44,6 +44,8 @@ pub struct BackOptions {
     pub sanitize: Option<Sanitizer>,
     /// Cache of generated code.
     pub cache: Option<Arc<dyn UnitCache>>,
+    /// Vectors of C source, if the program becomes C source instead of an object.
+    pub c_source: Option<csource::Vectors>,
     /// True if the code counts the time of the program and of each instruction.
     pub is_profiled: bool,
     /// True if observers receive the LLVM IR.
@@ -71,6 +73,7 @@ impl BackOptions {
             freestanding: false,
             sanitize: None,
             cache: None,
+            c_source: None,
             is_profiled: false,
             llvm_ir: false,
             assembly: false,
@@ -105,6 +108,7 @@ impl BackOptions {
             format!("embed_constants {}", self.embed_constants),
             format!("freestanding {}", self.freestanding),
             format!("sanitize {sanitizer}"),
+            format!("c_source {:?}", self.c_source),
             format!("is_profiled {}", self.is_profiled),
             format!("choices {}", choices.to_text()),
         ]);

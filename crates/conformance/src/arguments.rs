@@ -92,6 +92,10 @@ pub struct RunOptions {
     pub csv: Option<PathBuf>,
     /// File for the number of passed cases per op.
     pub counts: Option<PathBuf>,
+    /// Compile C source with this command instead of generating an object.
+    pub c_source: Option<String>,
+    /// Write C source without vectors.
+    pub plain_c: bool,
     /// The CPU to compile for.
     pub target_cpu: Option<String>,
     /// The kind of GPU to run on: `cuda` or `opencl`.
@@ -122,6 +126,8 @@ Runs recorded cases through the compiler, and compares the results with TensorFl
     --csv FILE           write one line per case
     --counts FILE        write one line per op: `op,passed,cases`
     --target-cpu CPU     compile for this CPU (default: the host's)
+    --c-source COMMAND   write C source and compile it with COMMAND, such as 'gcc -std=c11 -O1 -march=native'
+    --plain-c            write C source without vectors
     --device KIND        run on a GPU: cuda or opencl
     --timeout SECONDS    limit the time of a case (default 60)
     --allow-unsupported  exit 0 if all failures are unsupported ops
@@ -145,6 +151,8 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             jobs: arguments.value("--jobs")?.unwrap_or(all_cpus).max(1),
             csv: arguments.value("--csv")?,
             counts: arguments.value("--counts")?,
+            c_source: arguments.value("--c-source")?,
+            plain_c: arguments.switch("--plain-c"),
             target_cpu: arguments.value("--target-cpu")?,
             device: arguments.value("--device")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,

@@ -1,6 +1,7 @@
 //! Runs a case's graph: compiled to machine code by the whole compiler, or in the reference
 //! interpreter.
 
+use crate::c_source::Compiler;
 use crate::case::Case;
 use compiler::{Device, DeviceOptions, Executable, File, Input, NoObserver, Observer};
 use hlo::{Interface, Module, Output};
@@ -16,6 +17,19 @@ pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
         let program = input(case)?.source.import(&mut NoObserver)?;
         let options = compiler::in_process_options(compiler::host(cpu)?);
         Executable::load(&compiler::compile_module(program.module, &options, &mut NoObserver)?)
+    })?;
+    executable.run(&case.arguments)
+}
+
+/// Compiles the graph to C source, and that with a C compiler, loads the code, and runs it.
+pub fn compile_c_and_run(case: &Case, compiler: &Compiler) -> Result<Vec<Literal>> {
+    let executable = compiler::guarded(|| {
+        let program = input(case)?.source.import(&mut NoObserver)?;
+        let options = compiler.options(compiler::in_process_options(compiler.target()?));
+        let mut compiled = compiler::compile_module(program.module, &options, &mut NoObserver)?;
+        let object = compiler.compile(&compiled.code.output.object)?;
+        compiled.code.output.object = object;
+        Executable::load(&compiled)
     })?;
     executable.run(&case.arguments)
 }

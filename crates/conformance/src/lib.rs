@@ -10,6 +10,7 @@
 
 pub mod arguments;
 pub mod assemble;
+pub mod c_source;
 pub mod engine;
 pub mod export;
 pub mod forms;

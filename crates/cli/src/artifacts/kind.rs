@@ -8,6 +8,8 @@ use clap::ValueEnum;
 pub(crate) enum Kind {
     /// Object file with code and constants
     Obj,
+    /// C source of the program for any C compiler, in place of an object file
+    C,
     /// C++ header, with the headers that it includes
     Header,
     /// C header for the same code

@@ -41,6 +41,7 @@ impl FileNames {
         let object = if self.is_coff() { "obj" } else { "o" };
         match kind {
             Kind::Obj => format!("{name}.{object}"),
+            Kind::C => format!("{name}.c"),
             Kind::Header => format!("{name}.h"),
             Kind::CHeader => format!("{name}_c.h"),
             Kind::Rust => format!("{name}.rs"),

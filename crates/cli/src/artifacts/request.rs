@@ -125,7 +125,8 @@ impl Request {
             None
         };
         let files = [
-            (Kind::Obj, self.has(Kind::Obj).then_some(build.function_object)),
+            (Kind::Obj, self.has(Kind::Obj).then_some(build.function_object.clone())),
+            (Kind::C, self.has(Kind::C).then_some(build.function_object)),
             (Kind::Header, self.has(Kind::Header).then(|| build.header.into_bytes())),
             (Kind::CHeader, build.c_header.map(String::into_bytes)),
             (Kind::Rust, build.rust.map(String::into_bytes)),

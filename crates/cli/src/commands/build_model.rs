@@ -1,5 +1,6 @@
 //! `tfcompile build`: compiles a model into a directory of files.
 
+mod c_source;
 mod functions;
 mod summary;
 
@@ -52,6 +53,10 @@ pub(crate) struct Build {
     /// Stage of the HLO that --emit writes
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
     hlo_stage: StageName,
+    /// Vectors in the C source of --emit=c: gcc for the vector types of GCC 12 and Clang, or none
+    /// for C11 without extensions
+    #[arg(long, value_enum, value_name = "KIND", default_value = "gcc")]
+    c_vectors: c_source::VectorsName,
     /// Place of the weights: in the object, or in a file that the program maps and can replace
     #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
     constants: Constants,
@@ -96,6 +101,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         None => arguments.quantization.refuse()?,
     }
     let name = name(arguments)?;
+    c_source::check(arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(arguments, &name, &signatures, xla);
     }
@@ -163,12 +169,16 @@ fn input(
 
 /// Options that the flags describe, for a class and an entry point.
 fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result<AotOptions> {
-    let (target, versions) = arguments.back.targets(&arguments.model)?;
+    let (target, versions) = match c_source::target(arguments)? {
+        Some(target) => (target, Vec::new()),
+        None => arguments.back.targets(&arguments.model)?,
+    };
     let devices = arguments.model.devices()?;
     let back = xla.options(BackOptions {
         assembler: arguments.back.assembler(&devices)?,
         devices,
         freestanding: arguments.freestanding,
+        c_source: c_source::vectors(arguments),
         plan: arguments.model.plan_options()?,
         ..BackOptions::new(target, name)
     });

@@ -7,7 +7,7 @@ use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
 use conformance::select::{Found, find, keep_only, sample};
 use conformance::worker::{Outcome, serve};
-use conformance::{case::Case, engine};
+use conformance::{c_source, case::Case, engine};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +43,9 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     } else if let Some(kind) = &options.device {
         let device = engine::open_device(kind).map_err(|e| e.to_string())?;
         serve(&|case: &Case| engine::compile_and_run_on(case, &device), input, output)
+    } else if let Some(command) = &options.c_source {
+        let compiler = c_source::Compiler::new(command, options.plain_c, options.target_cpu.as_deref());
+        serve(&|case: &Case| engine::compile_c_and_run(case, &compiler), input, output)
     } else {
         let cpu = options.target_cpu.as_deref().unwrap_or("native");
         serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
@@ -134,6 +137,12 @@ fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     }
     if let Some(cpu) = &options.target_cpu {
         command.extend(["--target-cpu".into(), cpu.into()]);
+    }
+    if let Some(c_source) = &options.c_source {
+        command.extend(["--c-source".into(), c_source.into()]);
+    }
+    if options.plain_c {
+        command.push("--plain-c".into());
     }
     if let Some(kind) = &options.device {
         command.extend(["--device".into(), kind.into()]);

@@ -52,6 +52,8 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     let is_for_gpu = arguments.model.devices().is_ok_and(|devices| !devices.is_empty());
     let mut linked = if emits(Kind::Obj) {
         at(Kind::Obj)
+    } else if emits(Kind::C) {
+        return c_line(arguments, names);
     } else if emits(Kind::Archive) {
         at(Kind::Archive)
     } else if emits(Kind::Shared) && names.is_coff() {
@@ -103,6 +105,13 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
         let c = cpp.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc");
         format!("link: {c} -std=c99 -O2{bare}{sanitizer} -I {directory} main.c {linked} -o main\n")
     }
+}
+
+/// Command that compiles the C source.
+fn c_line(arguments: &Build, names: &FileNames) -> String {
+    let source = quoted(&arguments.output.join(names.of(Kind::C)).display().to_string());
+    let object = names.of(Kind::Obj);
+    format!("compile: cc -std=c11 -O3 -march=native -c {source} -o {object}\n")
 }
 
 /// Linker flag with the path of the shared library relative to the program, so that the program

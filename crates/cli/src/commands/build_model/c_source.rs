@@ -1,0 +1,69 @@
+//! `tfcompile build --emit c`: C source in place of an object.
+
+use super::Build;
+use crate::artifacts::kind::Kind;
+use clap::ValueEnum;
+use compiler::{CVectors, c_plan_target};
+use support::{Error, Result};
+use target::Target;
+
+/// Processor for which C source is planned unless the flags name one: vectors of 32 bytes, 16
+/// registers, and multiply-add, which compilers split for smaller machines.
+const DEFAULT: &str = "x86-64-v3";
+
+/// Value of `--c-vectors`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum VectorsName {
+    Gcc,
+    None,
+}
+
+/// Vectors of the C source; `None` if the build has no C source.
+pub(super) fn vectors(arguments: &Build) -> Option<CVectors> {
+    let is_c = arguments.emit.contains(&Kind::C);
+    is_c.then_some(match arguments.c_vectors {
+        VectorsName::Gcc => CVectors::Gcc,
+        VectorsName::None => CVectors::None,
+    })
+}
+
+/// Rejects kinds of files and flags that C source excludes.
+pub(super) fn check(arguments: &Build) -> Result<()> {
+    if vectors(arguments).is_none() {
+        if arguments.c_vectors != VectorsName::Gcc {
+            return Err(Error::invalid("--c-vectors is for C source: add c to --emit, or remove the flag"));
+        }
+        return Ok(());
+    }
+    let linked = [
+        (Kind::Obj, "obj"),
+        (Kind::Archive, "archive"),
+        (Kind::Shared, "shared"),
+        (Kind::Metadata, "metadata"),
+        (Kind::Llvm, "llvm"),
+        (Kind::Asm, "asm"),
+    ];
+    if let Some((_, name)) = linked.iter().find(|(kind, _)| arguments.emit.contains(kind)) {
+        return Err(Error::invalid(format!(
+            "--emit: C source replaces the object, so c and {name} exclude each other: build each alone"
+        )));
+    }
+    if !arguments.model.devices()?.is_empty() {
+        return Err(Error::invalid(
+            "--emit=c is for processors, but --target names a GPU: remove one of them",
+        ));
+    }
+    Ok(())
+}
+
+/// Target for which C source is planned; `None` if the build has none.
+pub(super) fn target(arguments: &Build) -> Result<Option<Target>> {
+    let Some(vectors) = vectors(arguments) else { return Ok(None) };
+    let model = &arguments.model;
+    let is_open = model.target.is_none()
+        && model.target_triple.is_none()
+        && model.target_cpu.is_none()
+        && model.target_features.is_none();
+    let target = if is_open { target::named(DEFAULT)? } else { arguments.back.targets(model)?.0 };
+    Ok(Some(c_plan_target(&target, vectors)))
+}
