@@ -76,11 +76,11 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-c-source-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -145,6 +145,12 @@ test-models: tools ## create large models once, compile and check them (MODELS="
 test-small-models: tools
 	$(SHARED) oracle scripts/models.sh {} $(SMALL_MODELS)
 
+.PHONY: test-c-source test-c-source-sample
+test-c-source: tools test-small-models ## compile all recorded cases and the small models as C source with several C compilers, and compare results
+	scripts/c_source/test.sh all
+test-c-source-sample: tools
+	scripts/c_source/test.sh sample
+
 .PHONY: test-large-decoder
 test-large-decoder: tools ## compile a decoder of 1.1 billion parameters in int8 and int4, and check its words, memory, and sizes (4 GB of disk)
 	"$$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)" scripts/test_large_decoder.py $(TOOL) target/large_decoder
@@ -182,7 +188,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.
-PAGES ?= start models from-jax precision language-models header embedded training weights custom-calls verify targets sessions hlo walkthrough \
+PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify targets sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
 	scripts/test_docs.sh $(UPDATE) README.md $(PAGES:%=docs/%.md)

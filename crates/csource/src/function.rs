@@ -4,9 +4,10 @@
 use crate::Options;
 use crate::frame;
 use crate::prelude::{Prelude, Vector, scalar_type};
-use crate::text::{Level, Names, Text, identifier};
+use crate::text::{Level, Names, Text, identifier, words};
 use crate::uses::{Magnitudes, Uses};
 use nest::{Constant, Expression, Function, Linkage, Program, ScalarType, Type, ValueId};
+use std::collections::BTreeMap;
 use support::{Error, Id, Result};
 
 /// Expressions do not become longer than this by folding others into them.
@@ -53,6 +54,8 @@ pub(crate) struct Printer<'a, 'p> {
     /// Declarations at the function's start.
     pub(crate) declarations: Vec<String>,
     pub(crate) lines: Vec<String>,
+    /// Lines that declare constant variables, and the variables.
+    declared: Vec<(usize, String)>,
     /// Functions that run parts of parallel calls.
     pub(crate) parts: Vec<(String, String)>,
     pub(crate) depth: usize,
@@ -218,8 +221,29 @@ impl<'a> Printer<'a, '_> {
             Some((ty, name)) if !ty.contains('*') => format!("const {ty} {name}"),
             _ => declaration,
         };
+        self.declared.push((self.lines.len(), name.clone()));
         self.line(format!("{declaration} = {};", text.text));
         self.places[id.index()] = Place::Named(name);
+    }
+
+    /// Removes declarations of variables that are used only in loops that do not run.
+    fn remove_unused(&mut self) {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for line in self.lines.iter().chain(&self.declarations) {
+            for word in words(line) {
+                *counts.entry(word.to_owned()).or_default() += 1;
+            }
+        }
+        for (line, name) in std::mem::take(&mut self.declared).into_iter().rev() {
+            if counts.get(&name) == Some(&1) {
+                for word in words(&std::mem::take(&mut self.lines[line])) {
+                    if let Some(count) = counts.get_mut(word) {
+                        *count -= 1;
+                    }
+                }
+            }
+        }
+        self.lines.retain(|line| !line.is_empty());
     }
 
     /// Prints folded values that depend on memory, before memory changes.
@@ -335,6 +359,7 @@ pub(crate) fn print<'a>(
         pending: Vec::new(),
         declarations: Vec::new(),
         lines: Vec::new(),
+        declared: Vec::new(),
         parts: Vec::new(),
         depth: 1,
         layout: pointer_bytes.1,
@@ -351,6 +376,7 @@ pub(crate) fn print<'a>(
     }
     let signature = signature(&mut printer, symbol);
     printer.block(&function.body)?;
+    printer.remove_unused();
     let is_entry = function.linkage == Linkage::Entry;
     let mut text = String::new();
     let mut known = std::collections::BTreeSet::new();

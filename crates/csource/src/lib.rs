@@ -191,9 +191,11 @@ fn head(out: &mut String, options: &Options, target: &Target, prelude: &Prelude,
          #if defined(__GNUC__)\n\
          #define TFC_PREFETCH(address, locality) __builtin_prefetch((address), 0, (locality))\n\
          #define TFC_INLINE inline __attribute__((always_inline))\n\
+         #define TFC_HELPER static inline __attribute__((unused))\n\
          #else\n\
          #define TFC_PREFETCH(address, locality) ((void)(address))\n\
          #define TFC_INLINE inline\n\
+         #define TFC_HELPER static inline\n\
          #endif\n\n",
     );
 }

@@ -147,7 +147,8 @@ impl Prelude {
     /// Defines a function unless it is defined. `make` returns its text.
     pub(crate) fn function(&mut self, name: &str, make: impl FnOnce(&mut Self) -> String) {
         if self.names.insert(name.to_owned()) {
-            let text = make(self);
+            // The functions of some depend on the processor, so not all are used.
+            let text = make(self).replace("static inline ", "TFC_HELPER ");
             self.functions += &text;
             self.functions.push('\n');
         }

@@ -307,6 +307,8 @@ impl<'a> Printer<'a, '_> {
         self.start_carried(carried)?;
         self.flush();
         let head = self.lines.len();
+        // The loop's first line depends on the statements of its condition.
+        self.lines.push(String::new());
         self.depth += 1;
         self.block(condition)?;
         let [again] = condition.yields[..] else {
@@ -314,10 +316,10 @@ impl<'a> Printer<'a, '_> {
         };
         let again = self.operand(again)?;
         self.flush();
-        let has_statements = self.lines.len() > head;
+        let has_statements = self.lines.len() > head + 1;
         let loop_head =
             if has_statements { "for (;;) {".to_owned() } else { format!("while ({}) {{", again.text) };
-        self.lines.insert(head, format!("{}{loop_head}", "  ".repeat(self.depth - 1)));
+        self.lines[head] = format!("{}{loop_head}", "  ".repeat(self.depth - 1));
         if has_statements {
             self.line(format!("if (!({})) {{", again.text));
             self.line("  break;");

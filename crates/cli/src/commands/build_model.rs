@@ -53,10 +53,10 @@ pub(crate) struct Build {
     /// Stage of the HLO that --emit writes
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
     hlo_stage: StageName,
-    /// Vectors in the C source of --emit=c: gcc for the vector types of GCC 12 and Clang, or none
-    /// for C11 without extensions
-    #[arg(long, value_enum, value_name = "KIND", default_value = "gcc")]
-    c_vectors: c_source::VectorsName,
+    /// Vectors of --emit=c: gcc for those of GCC 12 and Clang, or none for C11 without extensions
+    /// [default: gcc]
+    #[arg(long, value_enum, value_name = "KIND")]
+    c_vectors: Option<c_source::VectorsName>,
     /// Place of the weights: in the object, or in a file that the program maps and can replace
     #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
     constants: Constants,

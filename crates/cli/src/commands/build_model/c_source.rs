@@ -22,15 +22,15 @@ pub(super) enum VectorsName {
 pub(super) fn vectors(arguments: &Build) -> Option<CVectors> {
     let is_c = arguments.emit.contains(&Kind::C);
     is_c.then_some(match arguments.c_vectors {
-        VectorsName::Gcc => CVectors::Gcc,
-        VectorsName::None => CVectors::None,
+        None | Some(VectorsName::Gcc) => CVectors::Gcc,
+        Some(VectorsName::None) => CVectors::None,
     })
 }
 
 /// Rejects kinds of files and flags that C source excludes.
 pub(super) fn check(arguments: &Build) -> Result<()> {
     if vectors(arguments).is_none() {
-        if arguments.c_vectors != VectorsName::Gcc {
+        if arguments.c_vectors.is_some() {
             return Err(Error::invalid("--c-vectors is for C source: add c to --emit, or remove the flag"));
         }
         return Ok(());
