@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.."
 part=$1
 tool=${TFCOMPILE:-target/release/tfcompile}
 runner=${CONFORMANCE:-target/release/conformance}
+judge=${ORACLE:-target/release/oracle}
+shared=${TFCOMPILE_SHARED:-../shared}
 models=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/graphs
 warnings="-std=c11 -Wall -Wextra -Wconversion -pedantic"
 
@@ -28,6 +30,7 @@ fi
 if [ "$part" = sample ]; then
   vectors --sample 20 --c-source "gcc $warnings -Wno-psabi -O1 -mavx2 -mfma"
   vectors --sample 17 --plain-c --c-source "$clang $warnings -O1"
+  "$judge" tests/oracle tfmatmul tftop_k --tool "$tool" --c-source "gcc $warnings -O2" | tail -n 1
   scripts/c_source/cases.py "$tool" tests/conformance --count 5 "${compilers[@]}"
   exit
 fi
@@ -36,7 +39,12 @@ vectors --c-source "$clang $warnings -O1 -mavx2 -mfma"
 vectors --sample 300 --c-source "gcc $warnings -Wno-psabi -O1"
 vectors --sample 300 --plain-c --c-source "gcc $warnings -O1"
 scripts/c_source/cases.py "$tool" tests/conformance "${compilers[@]}"
+"$judge" tests/oracle --tool "$tool" --threads=2 --c-source "gcc $warnings -O2" | tail -n 1
 small="mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 lstm_train_b32 resnet8_train_b32"
+# Programs of models, with recorded answers, also on threads.
+# shellcheck disable=SC2086
+[ ! -d "$shared/oracle" ] || "$judge" "$shared/oracle" $(printf 'models/%s ' $small) --models "$models" --tool "$tool" --threads=2 \
+  --c-source "gcc $warnings -Wno-psabi -O2 -mavx2 -mfma"
 for kind in gcc none; do
   # shellcheck disable=SC2086
   scripts/bench/c_source.py "$tool" "$models" $small --vectors $kind --seconds 0.2

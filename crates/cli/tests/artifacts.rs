@@ -1,6 +1,6 @@
 //! Builds and runs the programs of `tests/artifacts`, as its README says.
 
-use crate::support::{root, succeed, tfcompile};
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -58,6 +58,39 @@ fn a_c_header_serves_c_and_cpp() {
         &["clang++", "-std=c++20", "-O1", "-x", "c++"],
     ] {
         run_program(out.path(), compiler, "main.c", &["layer.o"]);
+    }
+}
+
+#[test]
+fn headers_serve_c_source_as_they_serve_an_object() {
+    for vectors in ["gcc", "none"] {
+        let out = directory();
+        build("layer.pbtxt", out.path(), &["--emit=c,c-header,header", "--c-vectors", vectors]);
+        copy_sources("c", out.path());
+        for compiler in ["gcc", "clang"] {
+            let mut compile = Command::new(compiler);
+            compile.current_dir(out.path()).args(WARNINGS).args(["-std=c11", "-Wconversion", "-Wno-psabi"]);
+            succeed(compile.args(["-O1", "-c", "layer.c", "-o", "layer.o"]));
+            run_program(out.path(), &["gcc", "-std=c99", "-x", "c"], "main.c", &["layer.o"]);
+            run_program(out.path(), &["g++", "-std=c++17", "-Iinclude"], "main.cc", &["layer.o"]);
+        }
+    }
+}
+
+#[test]
+fn c_source_excludes_what_it_replaces() {
+    let out = directory();
+    let layer = root().join("tests/artifacts/layer.pbtxt");
+    for (flags, word) in [
+        (&["--emit=c,obj"][..], "obj exclude each other"),
+        (&["--emit=c", "--target=opencl"], "GPU"),
+        (&["--emit=c", "--multiversion=v2,v3"], "--multiversion"),
+        (&["--emit=c", "--freestanding"], "--freestanding"),
+        (&["--c-vectors=none"], "add c to --emit"),
+    ] {
+        let mut command = tfcompile(out.path());
+        let message = refuse(command.arg("build").arg(&layer).args(["-o", "."]).args(flags), out.path());
+        assert!(message.contains(word), "{flags:?}: {message}");
     }
 }
 

@@ -51,6 +51,11 @@ impl BackArgs {
         self.sanitize.as_deref()
     }
 
+    /// True if the flags name versions.
+    pub(crate) fn names_versions(&self) -> bool {
+        self.multiversion.as_deref().is_some_and(|levels| !["none", ""].contains(&levels))
+    }
+
     /// Returns the target of the lowest version, and the targets of the other versions.
     pub(crate) fn targets(&self, model: &ModelArgs) -> Result<(Target, Vec<Target>)> {
         let target = model.target("")?;

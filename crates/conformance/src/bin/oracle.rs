@@ -23,6 +23,7 @@ Compiles recorded graphs with tfcompile, links programs with them, runs these, a
     --work DIR        build in DIR (default: a temporary directory, removed on success)
     --flag FLAG       pass FLAG to the tool, such as --flag=--target_cpu=native; repeatable
     --build           use the tool's `build` command instead of the original's command line
+    --c-source COMMAND   build C source and compile it with COMMAND, such as 'gcc -std=c11 -O2 -march=native'
     --cxx-flag FLAG   pass FLAG to the C++ compiler; repeatable
     --nm NAME         list symbols with this command (default nm)
     --run COMMAND     run programs with COMMAND, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
@@ -80,6 +81,7 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         include: PathBuf::new(),
         flags: arguments.values("--flag")?,
         build: arguments.switch("--build"),
+        c_source: arguments.value::<String>("--c-source")?.map_or_else(Vec::new, words),
         cxx_flags: arguments.values("--cxx-flag")?,
         nm: arguments.value("--nm")?.unwrap_or(defaults.nm),
         run: arguments.value::<String>("--run")?.map_or_else(Vec::new, words),

@@ -26,6 +26,9 @@ pub struct Tools {
     pub flags: Vec<String>,
     /// True to use the tool's `build` command instead of the original's command line.
     pub build: bool,
+    /// Command that compiles C source, with which the `build` command replaces objects; empty for
+    /// objects.
+    pub c_source: Vec<String>,
     /// More flags for the C++ compiler.
     pub cxx_flags: Vec<String>,
     /// Command that lists symbols.
@@ -50,6 +53,7 @@ impl Default for Tools {
             include: PathBuf::new(),
             flags: Vec::new(),
             build: false,
+            c_source: Vec::new(),
             cxx_flags: Vec::new(),
             nm: "nm".to_owned(),
             run: Vec::new(),
@@ -89,8 +93,8 @@ pub(super) enum Settings<'a> {
 pub(super) struct Compiled {
     pub object: PathBuf,
     pub header: PathBuf,
-    /// The object with the header's data.
-    pub metadata: PathBuf,
+    /// The object with the header's data, unless there is C source.
+    pub metadata: Option<PathBuf>,
     /// Duration of the compilation.
     pub time: Duration,
     /// Size of the object.
@@ -118,7 +122,7 @@ impl Tools {
     /// True if a model requires the `build` command: the original's command line has no flag for
     /// fetches.
     fn builds(&self, model: &Model<'_>) -> bool {
-        self.build || matches!(model.settings, Settings::Fetch(_))
+        self.build || !self.c_source.is_empty() || matches!(model.settings, Settings::Fetch(_))
     }
 
     /// Returns the tool's command line for a model, with outputs in `work`.
@@ -135,7 +139,8 @@ impl Tools {
                 format!("--class={}", model.class),
                 format!("--name={BUILD_NAME}"),
                 flag("output", work),
-                "--emit=obj,header,metadata".to_owned(),
+                if self.c_source.is_empty() { "--emit=obj,header,metadata" } else { "--emit=c,header" }
+                    .to_owned(),
                 "--quiet".to_owned(),
             ]);
             words.extend(self.flags.iter().cloned());
@@ -169,6 +174,14 @@ impl Tools {
             return Err(format!("tfcompile: {}", describe_output(&output)));
         }
         let object = work.join("model.o");
+        if let Some((compiler, flags)) = self.c_source.split_first() {
+            let mut command = Command::new(compiler);
+            command.args(flags).arg("-c").arg(work.join("model.c")).arg("-o").arg(&object);
+            let output = run(&mut command, work, "c_source", self.limit)?;
+            if !output.status.success() || !output.stderr.is_empty() {
+                return Err(format!("{compiler}: {}", describe_output(&output)));
+            }
+        }
         let bytes = std::fs::metadata(&object).map_err(|e| format!("missing object: {e}"))?.len();
         let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
@@ -186,7 +199,7 @@ impl Tools {
         Ok(Compiled {
             object,
             header: work.join("model.h"),
-            metadata: work.join(metadata),
+            metadata: self.c_source.is_empty().then(|| work.join(metadata)),
             time: output.time,
             bytes,
         })
@@ -210,7 +223,7 @@ impl Tools {
         let mut command = Command::new(&self.cxx);
         command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(&self.cxx_flags);
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
-        command.arg(&compiled.metadata).arg("-o").arg(&program);
+        command.args(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", self.limit)?;
         if output.status.success() {
             Ok(program)

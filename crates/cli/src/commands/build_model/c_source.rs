@@ -48,6 +48,17 @@ pub(super) fn check(arguments: &Build) -> Result<()> {
             "--emit: C source replaces the object, so c and {name} exclude each other: build each alone"
         )));
     }
+    let given = [
+        (arguments.back.names_versions(), "--multiversion: C source has one version of the code"),
+        (
+            arguments.freestanding,
+            "--freestanding: C source calls memcpy and memset, which you provide without a library",
+        ),
+        (arguments.back.sanitizer().is_some(), "--sanitize: compile C source with -fsanitize instead"),
+    ];
+    if let Some((_, what)) = given.iter().find(|(is_given, _)| *is_given) {
+        return Err(Error::invalid(format!("{what}: remove the flag or c from --emit")));
+    }
     if !arguments.model.devices()?.is_empty() {
         return Err(Error::invalid(
             "--emit=c is for processors, but --target names a GPU: remove one of them",
