@@ -147,6 +147,7 @@ test-small-models: tools
 
 .PHONY: test-c-source test-c-source-sample
 test-c-source: tools test-small-models ## compile all recorded cases and the small models as C source with several C compilers, and compare results
+	@scripts/setup.sh c-source
 	scripts/c_source/test.sh all
 test-c-source-sample: tools
 	scripts/c_source/test.sh sample

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems,
 # prints the missing packages.
-#   scripts/setup.sh build|test|cross|builds|release|venv
+#   scripts/setup.sh build|test|cross|c-source|builds|release|venv
 # `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
-# `builds`: all build systems. `venv`: Python environments.
+# `c-source`: other C compilers. `builds`: all build systems. `venv`: Python environments.
 set -eu
 
 want=${1:-build}
@@ -44,7 +44,7 @@ case $want in
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
     ;;
-  test | cross | builds | venv)
+  test | cross | c-source | builds | venv)
     need clang command -v clang++
     need libeigen3-dev test -d /usr/include/eigen3/Eigen
     need python3-venv python3 -c 'import ensurepip, venv'
@@ -60,13 +60,20 @@ case $want in
       need meson command -v meson
       need bazel-bootstrap command -v bazel
     fi
+    if [ "$want" = c-source ]; then
+      need tcc command -v tcc
+      need gcc-arm-none-eabi command -v arm-none-eabi-gcc
+      need libnewlib-arm-none-eabi test -d /usr/lib/arm-none-eabi/newlib
+      need qemu-system-arm command -v qemu-system-arm
+      need cppcheck command -v cppcheck
+    fi
     if [ "$want" = cross ]; then
       need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++
       need g++-riscv64-linux-gnu command -v riscv64-linux-gnu-g++
     fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, cross, builds, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, c-source, builds, release, venv)" >&2
     exit 2
     ;;
 esac
