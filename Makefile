@@ -153,12 +153,12 @@ test-large-decoder: tools ## compile a decoder of 1.1 billion parameters in int8
 # Skips the recurrent layer, which takes minutes in the emulator.
 test-aarch64: tools
 	GRAPHS=tfcompile_tests/tf scripts/test_cross.sh aarch64
-test-cross: tools ## run programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64
+test-cross: tools ## run programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64, Windows in Wine
 	@scripts/setup.sh cross
 	$(SHARED) oracle scripts/models.sh {} $(CROSS_MODELS)
-	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64
+	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64 x86_64-windows
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
-	TEST_CROSS=true cargo test -p cli --test main --quiet artifacts::freestanding
+	TEST_CROSS=true cargo test -p cli --test main --quiet -- artifacts::freestanding formats
 	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
 
 .PHONY: test-sanitizers

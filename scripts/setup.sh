@@ -63,6 +63,9 @@ case $want in
     if [ "$want" = cross ]; then
       need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++
       need g++-riscv64-linux-gnu command -v riscv64-linux-gnu-g++
+      need g++-mingw-w64-x86-64-posix command -v x86_64-w64-mingw32-g++-posix
+      need wine64 env PATH="$PATH:/usr/lib/wine" which wine64
+      need lld-22 command -v ld64.lld-22
     fi
     ;;
   *)

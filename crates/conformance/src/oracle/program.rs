@@ -98,6 +98,18 @@ fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
 
 #include "tfcompile/thread_pool.h"
 
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+// The streams carry bytes, not lines.
+static void make_binary() {{
+  _setmode(_fileno(stdin), _O_BINARY);
+  _setmode(_fileno(stdout), _O_BINARY);
+}}
+#else
+static void make_binary() {{}}
+#endif
+
 using Model = {class};
 
 static void take(void* to, std::size_t size) {{
@@ -134,6 +146,7 @@ static std::vector<Twin> twins() {{
 }}
 
 int main() {{
+  make_binary();
   static_assert(Model::kNumArgs == {arguments}, "feeds and variables");
   auto model = std::make_unique<Model>();
   std::vector<Twin> others = twins();

@@ -168,7 +168,7 @@ impl Tools {
         if !output.status.success() {
             return Err(format!("tfcompile: {}", describe_output(&output)));
         }
-        let object = work.join("model.o");
+        let object = existing(work, BUILD_NAME, &["o", "obj"]);
         let bytes = std::fs::metadata(&object).map_err(|e| format!("missing object: {e}"))?.len();
         let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
@@ -182,11 +182,11 @@ impl Tools {
         if !others.is_empty() {
             return Err(format!("the object has undefined symbols: {}", others.join(" ")));
         }
-        let metadata = if self.builds(model) { "model.metadata.o" } else { "model_metadata.o" };
+        let metadata = if self.builds(model) { "model.metadata" } else { "model_metadata" };
         Ok(Compiled {
             object,
             header: work.join("model.h"),
-            metadata: work.join(metadata),
+            metadata: existing(work, metadata, &["o", "obj"]),
             time: output.time,
             bytes,
         })
@@ -213,11 +213,22 @@ impl Tools {
         command.arg(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", self.limit)?;
         if output.status.success() {
-            Ok(program)
+            Ok(existing(work, "program", &["", "exe"]))
         } else {
             Err(format!("{}: {}", self.cxx, describe_output(&output)))
         }
     }
+}
+
+/// Returns the path of a file whose extension depends on the target's system: that of the existing
+/// file, or with the first extension.
+fn existing(directory: &Path, stem: &str, extensions: &[&str]) -> PathBuf {
+    let mut paths = extensions.iter().map(|extension| match *extension {
+        "" => directory.join(stem),
+        extension => directory.join(format!("{stem}.{extension}")),
+    });
+    let first = paths.next().expect("an extension");
+    if first.exists() { first } else { paths.find(|path| path.exists()).unwrap_or(first) }
 }
 
 /// Runs a program until it exits or exceeds its time limit. Its outputs are redirected to files in
