@@ -74,15 +74,15 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(first);
     let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len() + 1)?;
-    let mut expanded = sizes.clone();
-    expanded.insert(axis, 1);
     let mut parts = Vec::new();
     for input in inputs {
         let other = cx.sizes(input);
         cx.check(other == sizes, || {
             format!("the inputs have different shapes: {} vs. {}", list(&sizes), list(&other))
         })?;
-        parts.push(cx.reshape(input, &expanded)?);
+        let mut own = cx.all_sizes(input)?;
+        own.insert(axis, Size::known(1));
+        parts.push(cx.reshape_to(input, &own)?);
     }
     cx.concatenate(&parts, axis)
 }
