@@ -99,14 +99,19 @@ def onnx(source, options):
         return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
 
     def case_of_sizes(path, flags, **kinds):
-        # The flags without the size of the batch.
-        open_flags = re.sub(r"--batch 1\b|--shape \S+=1,\S+", "", " ".join(flags)).split()
-        names = sizes.names(options.tool, path, open_flags)
-        fixed_flags = lambda size: [*open_flags, *(word for name in names for word in ("--dim", f"{name}={size}"))]
-        feeds, _ = interface(options.tool, path, fixed_flags(1))
-        chosen = sizes.choose(feeds, options.sizes)
-        runs = [(fixed_flags(size), *answers(path, fixed_flags(size), **kinds)[:2]) for size in chosen]
-        return Case(path, open_flags, {}, {}, runs=runs)
+        # The flags with ? for the size of the batch.
+        open_flags = re.sub(r"(?<==)1(?=,)", "?", re.sub(r"--batch 1\b", "", " ".join(flags))).split()
+        with_dims = lambda names, size: [*open_flags, *(word for name in names for word in ("--dim", f"{name}={size}"))]
+        # Dimensions that the flags equate with the batch need its range.
+        own = ["batch"] if any(flag.endswith("=batch") for flag in flags) else []
+        whole = with_dims(own, "1..64")
+        names = own or sizes.names(options.tool, path, whole)
+        feeds, _ = interface(options.tool, path, with_dims(names, 1))
+        runs = []
+        for size in sizes.choose(feeds, options.sizes):
+            inputs, wanted, *_ = answers(path, with_dims(names, size), **kinds)
+            runs.append((with_dims(names, size), inputs, wanted))
+        return Case(path, whole, {}, {}, runs=runs)
 
     def answers(path, flags, **kinds):
         feeds, fetches = interface(options.tool, path, flags)
@@ -127,6 +132,7 @@ def onnx(source, options):
         for path in sorted(packages.files(package, (".onnx", ".onnx.data")).rglob("*.onnx")):
             name = f"{packages.name_of(package)}/{path.stem}"
             flags = source.get("flags", {}).get(name, "--batch 1").split()
+            flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
 
