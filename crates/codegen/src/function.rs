@@ -89,7 +89,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         if matches!(self.source.linkage, nest::Linkage::Kernel { .. }) {
             self.begin_kernel()?;
         }
-        self.block(&self.source.body)?;
+        let results = self.block(&self.source.body)?;
         match self.source.linkage {
             nest::Linkage::Entry => {
                 let fine = self.module.context.i32_type().const_zero();
@@ -98,6 +98,10 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             nest::Linkage::Internal | nest::Linkage::Inline | nest::Linkage::Kernel { .. } => {
                 self.builder.build_return(None).built()?;
             }
+            nest::Linkage::Routine => match &results[..] {
+                [result] => drop(self.builder.build_return(Some(result)).built()?),
+                results => drop(self.builder.build_aggregate_return(results).built()?),
+            },
         }
         self.builder.position_at_end(self.slots);
         self.builder.build_unconditional_branch(body).built()?;
