@@ -291,7 +291,9 @@ impl<'c> ModuleTranslator<'c> {
         if self.sanitize == Some(Sanitizer::Thread) {
             return true;
         }
-        let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
+        // Some microcontrollers access addresses of any alignment only byte by byte.
+        let few = if self.target.is_microcontroller { 4 } else { 16 };
+        let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= few);
         let other_names = self.target.triple.architecture == Architecture::Arm
             || self.target.triple.object_format == ObjectFormat::MachO;
         (other_names || self.freestanding) && !small
