@@ -123,6 +123,12 @@ fn describe_cortex_m(target: &mut Target) {
     target.has_rounding = target.has_f32 && !is(&["", "cortex-m4"]);
     let vectors = target.has("mve", is(&["cortex-m55", "cortex-m85", "cortex-m52"]));
     target.has_mve = vectors;
+    let multiplies_pairs = is(&["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "star-mc1"]);
+    if !vectors && target.has("dsp", multiplies_pairs) {
+        target.byte_products = Some(ByteProducts::Dual);
+    } else if !vectors {
+        target.byte_products = Some(ByteProducts::Single);
+    }
     (target.vector_bytes, target.vector_registers) = if vectors { (16, 8) } else { (4, 12) };
     // Those with tightly coupled memory or caches have some tens of KiB. The others read their
     // memory in a cycle, and flash with some wait states that a prefetcher hides.

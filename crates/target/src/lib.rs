@@ -32,6 +32,12 @@ pub enum ByteProducts {
     /// Signed bytes are multiplied as 16 bits, which are added in pairs to 32 bits: two products in
     /// each of twice as many lanes. NEON without dot products.
     Halves,
+    /// The four signed bytes of a word are widened to two pairs of 16 bits, and each pair is
+    /// multiplied and added to a word: `smlad` of Cortex-M, for scalars only.
+    Dual,
+    /// The four signed bytes of a word are multiplied one by one: no faster than single bytes, but
+    /// constants stay small.
+    Single,
 }
 
 impl ByteProducts {
@@ -39,7 +45,7 @@ impl ByteProducts {
     pub fn takes(self, is_signed: bool) -> bool {
         match self {
             Self::Unsigned => !is_signed,
-            Self::Signed | Self::Halves => is_signed,
+            Self::Signed | Self::Halves | Self::Dual | Self::Single => is_signed,
             Self::Either | Self::Widened => true,
         }
     }

@@ -1,6 +1,6 @@
 //! Features of RISC-V processors.
 
-use crate::{Architecture, Target};
+use crate::{Architecture, ByteProducts, Target};
 
 /// Features that Linux distributions require of a processor: rv64gc.
 const LINUX: [&str; 5] = ["+m", "+a", "+f", "+d", "+c"];
@@ -41,6 +41,7 @@ pub(crate) fn describe(target: &mut Target) {
     // `fcvt` rounds in one instruction, but only values that fit an integer. LLVM guards it inline.
     target.has_rounding = target.has_f32;
     if target.is_microcontroller {
+        target.byte_products = (!vectors).then_some(ByteProducts::Single);
         // Memory on the chip takes a cycle or two. Some have 16 KiB to cache code and constants in
         // flash.
         (target.l1_bytes, target.l2_bytes) = (16 << 10, 64 << 10);

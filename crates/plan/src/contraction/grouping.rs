@@ -83,7 +83,10 @@ impl Grouping {
                 let products = target.byte_products?;
                 let is_flipped = !products.takes(lhs == S8);
                 let factors = Factors::Bytes { is_signed: (lhs == S8) != is_flipped, is_flipped };
-                (factors, matches!(products, ByteProducts::Widened | ByteProducts::Halves))
+                (
+                    factors,
+                    !matches!(products, ByteProducts::Unsigned | ByteProducts::Signed | ByteProducts::Either),
+                )
             }
             (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
                 (Factors::Bf16, !target.has_bf16_products)
@@ -179,6 +182,12 @@ impl Grouping {
             Sums::Halves => {
                 let halves = if target.triple.architecture == Architecture::Aarch64 { 2 } else { 1 };
                 return Some((spare(5 + halves * vectors) / (2 * vectors)).clamp(1, 8));
+            }
+            // A word of bytes takes two registers.
+            Sums::Lanes
+                if matches!(target.byte_products, Some(ByteProducts::Dual | ByteProducts::Single)) =>
+            {
+                return Some(2);
             }
             Sums::Lanes => {}
         }
