@@ -301,7 +301,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let next =
             self.builder.build_int_nsw_add(counter.as_basic_value().into_int_value(), step, "").built()?;
         let last_number = if to_zero { end.get_type().const_zero() } else { end };
-        let again = self.builder.build_int_compare(IntPredicate::SLT, next, last_number, "").built()?;
+        let (tested, limit) = self.narrow_test(next, last_number, [begin, end])?;
+        let again = self.builder.build_int_compare(IntPredicate::SLT, tested, limit, "").built()?;
         let exit = self.new_block();
         self.builder.build_conditional_branch(again, start, exit).built()?;
         self.builder.position_at_end(before);
@@ -326,6 +327,26 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         }
         self.define_all(carried.iter().map(|c| c.result), results.iter().map(|phi| phi.as_basic_value()));
         Ok(())
+    }
+
+    /// Returns the operands of a loop's test as words of 32 bits if these hold all numbers of the
+    /// loop. Small processors have no longer ones, and addresses need no more.
+    fn narrow_test(
+        &self,
+        next: IntValue<'c>,
+        limit: IntValue<'c>,
+        range: [IntValue<'c>; 2],
+    ) -> Result<(IntValue<'c>, IntValue<'c>)> {
+        const FAR: i64 = 1 << 30;
+        let is_near = |bound: IntValue<'c>| {
+            bound.get_sign_extended_constant().is_some_and(|b| (-FAR..FAR).contains(&b))
+        };
+        if !self.module.target.is_microcontroller || !range.into_iter().all(is_near) {
+            return Ok((next, limit));
+        }
+        let i32 = self.module.context.i32_type();
+        let narrow = |value| self.builder.build_int_truncate(value, i32, "").built();
+        Ok((narrow(next)?, narrow(limit)?))
     }
 
     fn while_loop(&mut self, carried: &[Carried], condition: &Block, body: &Block) -> Result<()> {

@@ -154,6 +154,9 @@ impl Grouping {
             tile
         };
         let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
+        if tile::runs_in_order(tile.lanes, target) {
+            return Tile { k_split: 1, ..limited };
+        }
         if self.sums == Sums::Halves {
             return Tile { k_split: tile::k_split(limited.rows, 2 * limited.vectors), ..limited };
         }
@@ -203,6 +206,9 @@ impl Grouping {
     /// Upper bound of the groups per iteration of a tile's loop. Widened factors, and pairs, leave
     /// no registers for a second group.
     pub(crate) fn most_unrolled(self, tile: Tile) -> i64 {
+        if tile.lanes == 1 {
+            return 2;
+        }
         if self.is_widened || self.sums == Sums::Pairs { i64::from(tile.k_split) } else { i64::MAX }
     }
 
