@@ -97,8 +97,8 @@ fn sanitizers_need_a_library() {
     assert!(error.message().contains("--freestanding"), "{error}");
 }
 
-/// Without floating-point instructions, the object contains the routines that do the arithmetic, and
-/// with them it does not.
+/// Without floating-point instructions, the object contains the routines that do the arithmetic,
+/// and with them it does not.
 #[test]
 fn processors_without_the_instructions_get_routines() {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
