@@ -76,11 +76,11 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-microcontrollers-sample test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-microcontrollers test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -160,6 +160,13 @@ test-cross: tools ## run programs and all models (reduced) in emulators: aarch64
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
 	TEST_CROSS=true cargo test -p cli --test main --quiet -- artifacts::freestanding formats
 	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
+
+.PHONY: test-microcontrollers test-microcontrollers-sample
+test-microcontrollers: tools ## run recorded cases and the networks of MLPerf Tiny on emulated microcontrollers: target/microcontrollers
+	@scripts/setup.sh test
+	scripts/microcontrollers/test.sh $(TOOL) all --table target/microcontrollers/networks.json
+test-microcontrollers-sample: tools
+	scripts/microcontrollers/test.sh $(TOOL) sample
 
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers

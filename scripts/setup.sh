@@ -51,6 +51,10 @@ case $want in
     if [ "$want" != venv ]; then
       need qemu-user command -v qemu-aarch64
       need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
+      need qemu-system-arm command -v qemu-system-arm
+      need qemu-system-misc command -v qemu-system-riscv32
+      need gcc-arm-none-eabi command -v arm-none-eabi-gcc
+      need gcc-riscv64-unknown-elf command -v riscv64-unknown-elf-gcc
       need chromium have_browser
       need cmake command -v cmake
       need ninja-build command -v ninja
@@ -76,7 +80,7 @@ esac
 
 if [ ${#missing[@]} -gt 0 ]; then
   if ! command -v apt-get >/dev/null; then
-    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user emulation, GCC for aarch64, CMake and Ninja. Missing here, by Debian's names: ${missing[*]}" >&2
+    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user and system emulation, GCC for aarch64, bare ARM, and bare RISC-V, CMake and Ninja. Missing here, by Debian's names: ${missing[*]}" >&2
     exit 1
   fi
   as_root=()

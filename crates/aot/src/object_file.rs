@@ -107,7 +107,7 @@ fn machine(triple: &str) -> Result<Machine> {
         "riscv64" => {
             (Architecture::Riscv64, object::elf::EF_RISCV_FLOAT_ABI_DOUBLE | object::elf::EF_RISCV_RVC)
         }
-        "riscv32" => (Architecture::Riscv32, none),
+        "riscv32" => (Architecture::Riscv32, object::elf::EF_RISCV_RVC),
         // Version 2 of the ABI.
         "powerpc64le" | "ppc64le" => (Architecture::PowerPc64, object::elf::FileFlags(2)),
         "s390x" | "systemz" => (Architecture::S390x, none),

@@ -187,7 +187,7 @@ fn using_function(
     })
 }
 
-fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
     /// Generate code and a C++ class that need no library, not even C's, and allocate nothing: all
-    /// memory is part of the object of the class
+    /// memory is part of the object of the class [default for microcontrollers]
     #[arg(long, conflicts_with = "standalone_header")]
     freestanding: bool,
     /// C compiler that links shared libraries [default: cc, or Debian's cross compiler for the
@@ -87,7 +87,7 @@ enum Constants {
 }
 
 /// Compiles a model, writes its files, and lists them.
-pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
+pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
     if !arguments.model.quiet {
         xla.warn();
     }
@@ -95,10 +95,14 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         Some(scheme) => arguments.quantization.options(scheme).map(|_| ())?,
         None => arguments.quantization.refuse()?,
     }
-    let name = name(arguments)?;
+    let name = name(&arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
-        return functions::run(arguments, &name, &signatures, xla);
+        return functions::run(&arguments, &name, &signatures, xla);
     }
+    if arguments.model.target("")?.is_microcontroller && arguments.model.devices()?.is_empty() {
+        arguments.freestanding = !arguments.standalone_header && arguments.back.sanitizer().is_none();
+    }
+    let arguments = &arguments;
     let mut request =
         Request::new(arguments.emit.clone(), options(arguments, &class(arguments, &name)?, &name, xla)?);
     request.hlo_stage = arguments.hlo_stage;
