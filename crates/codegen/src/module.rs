@@ -288,6 +288,11 @@ impl<'c> ModuleTranslator<'c> {
         if self.sanitize == Some(Sanitizer::Thread) {
             return true;
         }
+        // WebAssembly has instructions for both.
+        let is_wasm = self.target.triple.architecture == Architecture::Wasm32;
+        if is_wasm && !self.target.features.split(',').any(|feature| feature.starts_with("-bulk-memory")) {
+            return false;
+        }
         let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
         let other_names = self.target.triple.architecture == Architecture::Arm
             || self.target.triple.object_format == ObjectFormat::MachO;

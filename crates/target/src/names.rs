@@ -1,7 +1,7 @@
 //! Short names of the tested targets.
 
-use crate::Target;
 use crate::gpu::DEVICE_NAMES;
+use crate::{Target, wasm};
 use support::{Code, Error, Result};
 
 /// Target with a short name.
@@ -28,6 +28,9 @@ const fn entry(
 ) -> NamedTarget {
     NamedTarget { name, triple, cpu, features, description }
 }
+
+/// WebAssembly without a system.
+const WASM: &str = "wasm32-unknown-unknown";
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
@@ -61,6 +64,15 @@ pub const NAMES: &[NamedTarget] = &[
     ),
     entry("aarch64-android", "aarch64-unknown-linux-android21", "", "", "Android on 64-bit ARM"),
     entry("x86_64-windows", "x86_64-pc-windows-msvc", "x86-64", "", "Windows on 64-bit x86"),
+    entry("wasm32", WASM, "", wasm::SIMD, "WebAssembly with SIMD128: browsers since 2023, Node, WASI"),
+    entry(
+        "wasm32-relaxed",
+        WASM,
+        "",
+        wasm::RELAXED,
+        "WebAssembly with relaxed SIMD, whose last bits depend on the machine",
+    ),
+    entry("wasm32-threads", WASM, "", wasm::THREADS, "WebAssembly with SIMD128, shared memory, and threads"),
     entry("aarch64-macos", "arm64-apple-macosx11.0.0", "apple-a14", "", "macOS on Apple's processors"),
 ];
 
@@ -86,7 +98,8 @@ mod tests {
         for entry in NAMES {
             let target = named(entry.name).expect(entry.name);
             assert_ne!(target.triple.architecture, Architecture::Other, "{}", entry.name);
-            assert_eq!(target.pointer_bytes == 4, entry.name.starts_with("armv7"), "{}", entry.name);
+            let is_small = entry.name.starts_with("armv7") || entry.name.starts_with("wasm32");
+            assert_eq!(target.pointer_bytes == 4, is_small, "{}", entry.name);
         }
         assert_eq!(named("x86-64-v3").expect("a name").vector_bytes, 32);
         assert_eq!(named("aarch64-macos").expect("a name").triple.object_format, ObjectFormat::MachO);

@@ -29,9 +29,10 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("plan", &["support", "shape", "hlo", "target"]),
     ("buffers", &["support", "shape", "hlo", "plan"]),
     ("nest", &["support"]),
+    ("wasm", &["support"]),
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers", "nest"]),
-    ("codegen", &["support", "target", "nest"]),
-    ("aot", &["support", "shape", "hlo", "codegen"]),
+    ("codegen", &["support", "target", "nest", "wasm"]),
+    ("aot", &["support", "shape", "hlo", "codegen", "nest", "wasm"]),
     ("device", &["support", "tfcompile-runtime"]),
     ("jit", &["support", "shape", "hlo", "codegen", "device", "tfcompile-runtime"]),
     (
