@@ -76,11 +76,11 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-web-sample test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -160,6 +160,12 @@ test-cross: tools ## run programs and all models (reduced) in emulators: aarch64
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
 	TEST_CROSS=true cargo test -p cli --test main --quiet artifacts::freestanding
 	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
+
+.PHONY: test-web test-web-sample
+test-web: tools ## run recorded cases as WebAssembly in Node, complete WASI programs in wasmtime, and the page of `init --build web` in a browser
+	scripts/test_web.sh all
+test-web-sample: tools
+	scripts/test_web.sh sample
 
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers

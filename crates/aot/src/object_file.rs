@@ -80,14 +80,7 @@ fn is_wasm(triple: &str) -> bool {
 
 /// An object with the record as a custom section. Linkers keep such sections.
 fn wasm_object(record: &[u8], symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
-    if let Some((name, _)) = symbols.first() {
-        return Err(Error::unsupported(format!(
-            "metadata objects for WebAssembly cannot define symbols such as '{name}': omit the metadata (--emit)"
-        )));
-    }
-    let mut object = wasm::MAGIC.to_vec();
-    // Version 2 of the linking section marks an object.
-    wasm::append_custom_section(&mut object, "linking", &[2]);
+    let mut object = wasm::data_object(symbols);
     let section = std::str::from_utf8(SECTION).map_err(|_| Error::internal("a section's name"))?;
     wasm::append_custom_section(&mut object, section, record);
     Ok(object)

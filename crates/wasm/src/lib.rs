@@ -5,12 +5,14 @@
 //! conventions. The crate trusts no offset of its input.
 
 mod cursor;
+mod data_object;
 mod encode;
 mod link;
 mod object;
 mod relocation;
 
 pub use cursor::Cursor;
+pub use data_object::data_object;
 pub use encode::{append_custom_section, section};
 pub use link::{LinkOptions, LinkedModule, Threads, link};
 pub use object::{FunctionSize, WasmObject};
