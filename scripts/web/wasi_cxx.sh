@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles and links a C++ program for WASI with Clang, without threads, which WASI lacks.
+# Compiles and links a C++ program for WASI with Clang, without threads, which WASI has not.
 #   scripts/web/wasi_cxx.sh ARGUMENT...
 set -eu
 arguments=()
