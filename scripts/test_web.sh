@@ -42,3 +42,31 @@ python=$(scripts/venv.sh venv-wasmtime wasmtime==50.0.1)
 echo "== wasm32 in wasmtime: complete programs"
 judge --flag=--target=wasm32 --cxx "$PWD/scripts/web/wasi_cxx.sh" --nm llvm-nm-22 \
   --run "$python $PWD/scripts/web/run_wasi.py" --undefined __stack_pointer --undefined __indirect_function_table
+
+echo "== the page of init --build web in Chromium"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/picture.pbtxt" <<'GRAPH'
+node { name: "image" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 1 } dim { size: 8 } dim { size: 8 } dim { size: 1 } } } } }
+node { name: "flat_shape" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value {
+  tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 1 int_val: 64 } } } }
+node { name: "flat" op: "Reshape" input: "image" input: "flat_shape" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "shape" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value {
+  tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 64 int_val: 10 } } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value {
+  tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value {
+  tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }
+node { name: "end" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value {
+  tensor { dtype: DT_FLOAT tensor_shape { } float_val: 640 } } } }
+node { name: "range" op: "Range" input: "zero" input: "end" input: "one" attr { key: "Tidx" value { type: DT_FLOAT } } }
+node { name: "sine" op: "Sin" input: "range" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "weights" op: "Reshape" input: "sine" input: "shape" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "logits" op: "MatMul" input: "flat" input: "weights" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "answer" op: "Softmax" input: "logits" attr { key: "T" value { type: DT_FLOAT } } }
+GRAPH
+"$TOOL" init "$work/page" --build web --model "$work/picture.pbtxt" >/dev/null
+TFCOMPILE=$(realpath "$TOOL") sh "$work/page/build.sh"
+mkdir -p target/web
+node scripts/web/page.mjs "$work/page" target/web/page.png
