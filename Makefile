@@ -188,7 +188,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.
-PAGES ?= start models from-jax precision language-models header embedded training weights custom-calls verify targets sessions hlo walkthrough \
+PAGES ?= start models from-jax precision language-models header embedded training weights custom-calls verify targets web sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
 	scripts/test_docs.sh $(UPDATE) README.md $(PAGES:%=docs/%.md)
@@ -263,11 +263,13 @@ test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_S
 
 # ---- measure
 
-.PHONY: bench bench-int8 bench-kernels
+.PHONY: bench bench-int8 bench-kernels bench-web
 bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-int8: build ## compare int8 models with LiteRT, ONNX Runtime, and OpenVINO: target/bench/int8.json
 	scripts/bench/int8.sh target/bench
+bench-web: build ## compare modules for the web with other runtimes in headless Chromium: docs/web.json, docs/web.md (MODELS, ROUNDS)
+	scripts/web/bench/run.sh target/web-bench
 bench-kernels: ## measure kernels as shares of the machine's peak
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels

@@ -4,10 +4,11 @@
 //
 // ROOT has `models` (see convert.py), `ours/TARGET/MODEL`, and `npm` (a directory of node_modules). Lists are joined
 // by commas. Rounds alternate between the runtimes. The best figures of all rounds count.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -67,13 +68,20 @@ for (const model of models) {
         const files = [...served].filter(([path]) => path !== "/favicon.ico");
         const sum = (map, keep = () => true) => files.filter(([path]) => keep(path)).reduce((all, [, bytes]) => all + map(bytes), 0);
         const zipped = (bytes) => {
-          if (!sizes.has(bytes.length)) sizes.set(bytes.length, gzipSync(bytes, { level: 9 }).length);
-          return sizes.get(bytes.length);
+          const key = createHash("sha256").update(bytes).digest("hex");
+          if (!sizes.has(key)) sizes.set(key, gzipSync(bytes, { level: 9 }).length);
+          return sizes.get(key);
         };
         const bytes = {
           raw: sum((file) => file.length), gzip: sum(zipped),
           runtime: sum((file) => file.length, (path) => !isModel(path)), runtimeGzip: sum(zipped, (path) => !isModel(path)),
         };
+        if (runtime === "tfcompile") {
+          const code = ["js", "wasm"].map((suffix) => join(root, "code", model, `${model}.${suffix}`)).filter(existsSync);
+          const all = code.map((file) => readFileSync(file));
+          bytes.runtime = all.reduce((total, file) => total + file.length, 0);
+          bytes.runtimeGzip = all.reduce((total, file) => total + zipped(file), 0);
+        }
         const known = results.find((other) => other.model === model && other.threads === count && other.runtime === runtime);
         const result = known ?? { model, threads: count, runtime, bytes };
         if (!known) results.push(result);
@@ -88,5 +96,7 @@ for (const model of models) {
 server.close();
 const version = (name) => JSON.parse(readFileSync(join(root, "npm", name, "package.json"))).version;
 const versions = Object.fromEntries(["onnxruntime-web", "@tensorflow/tfjs", "@tensorflow/tfjs-backend-wasm", "@litertjs/core"].map((name) => [name, version(name)]));
-writeFileSync(out, `${JSON.stringify({ versions, rounds, results }, null, 1)}\n`);
+const text = execFileSync(browser, ["--version"], { encoding: "utf8" }).match(/\w+ \d+(\.\d+)*/)[0];
+const machine = cpus()[0].model;
+writeFileSync(out, `${JSON.stringify({ versions, browser: text, machine, rounds, results }, null, 1)}\n`);
 process.exit(0);
