@@ -59,6 +59,10 @@ async function open(port, query) {
 const isModel = (path) => path.startsWith("/models/");
 await new Promise((resolve) => { server.listen(0, resolve); });
 const results = [], sizes = new Map();
+const version = (name) => JSON.parse(readFileSync(join(root, "npm", name, "package.json"))).version;
+const versions = Object.fromEntries(["onnxruntime-web", "@tensorflow/tfjs", "@tensorflow/tfjs-backend-wasm", "@litertjs/core"].map((name) => [name, version(name)]));
+const text = execFileSync(browser, ["--version"], { encoding: "utf8" }).match(/\w+ \d+(\.\d+)*/)[0];
+const machine = cpus()[0].model;
 for (const model of models) {
   for (const count of threads) {
     for (let round = 0; round < rounds; ++round) {
@@ -92,11 +96,7 @@ for (const model of models) {
       }
     }
   }
+  writeFileSync(out, `${JSON.stringify({ versions, browser: text, machine, rounds, results }, null, 1)}\n`);
 }
 server.close();
-const version = (name) => JSON.parse(readFileSync(join(root, "npm", name, "package.json"))).version;
-const versions = Object.fromEntries(["onnxruntime-web", "@tensorflow/tfjs", "@tensorflow/tfjs-backend-wasm", "@litertjs/core"].map((name) => [name, version(name)]));
-const text = execFileSync(browser, ["--version"], { encoding: "utf8" }).match(/\w+ \d+(\.\d+)*/)[0];
-const machine = cpus()[0].model;
-writeFileSync(out, `${JSON.stringify({ versions, browser: text, machine, rounds, results }, null, 1)}\n`);
 process.exit(0);

@@ -20,7 +20,7 @@ const ratios = (threads, peer, of) => models.flatMap((model) => {
 });
 const names = { onnxruntime: `ONNX Runtime Web ${versions["onnxruntime-web"]}`, tfjs: `TensorFlow.js ${versions["@tensorflow/tfjs"]} (wasm)`, litert: `LiteRT.js ${versions["@litertjs/core"]}` };
 const lines = [
-  `Measured in headless ${browser} on ${machine}, each runtime in a fresh browser, best of ${JSON.parse(readFileSync(data)).rounds} rounds. Float models of batch 1. \`make bench-web\` repeats it.`,
+  `Measured in headless ${browser} on ${machine}, each runtime in a fresh browser, best of ${JSON.parse(readFileSync(data)).rounds} rounds. Float models of batch 1. Other programs ran on the machine, so single figures vary by up to a factor of two. \`make bench-web\` repeats it.`,
   "",
   "Milliseconds per run, including the transfer of arguments and results:",
   "",
