@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems,
 # prints the missing packages.
-#   scripts/setup.sh build|test|cross|builds|release|venv
+#   scripts/setup.sh build|test|cross|builds|web|release|venv
 # `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
-# `builds`: all build systems. `venv`: Python environments.
+# `builds`: all build systems. `web`: WebAssembly. `venv`: Python environments.
 set -eu
 
 want=${1:-build}
@@ -44,7 +44,7 @@ case $want in
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
     ;;
-  test | cross | builds | venv)
+  test | cross | builds | web | venv)
     need clang command -v clang++
     need libeigen3-dev test -d /usr/include/eigen3/Eigen
     need python3-venv python3 -c 'import ensurepip, venv'
@@ -58,6 +58,15 @@ case $want in
       need chromium have_browser
       need cmake command -v cmake
       need ninja-build command -v ninja
+    fi
+    if [ "$want" = web ] || [ "$want" = test ]; then
+      need nodejs command -v node
+      need clang-22 command -v clang++-22
+      need lld-22 command -v wasm-ld-22
+      need llvm-22 command -v llvm-nm-22
+      need wasi-libc test -d /usr/include/wasm32-wasi
+      need libc++-22-dev-wasm32 test -e /usr/lib/llvm-22/lib/wasm32-wasi/libc++.a
+      need libclang-rt-22-dev-wasm32 test -e /usr/lib/llvm-22/lib/clang/22/lib/wasi/libclang_rt.builtins-wasm32.a
     fi
     if [ "$want" = builds ]; then
       need pkg-config command -v pkg-config
@@ -73,7 +82,7 @@ case $want in
     fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, cross, builds, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, builds, web, release, venv)" >&2
     exit 2
     ;;
 esac

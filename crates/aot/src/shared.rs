@@ -1,7 +1,7 @@
 //! Shared libraries: file names, exports, and arguments of the system's linker. The caller runs it.
 
 use crate::object_file::{self, Format};
-use support::Result;
+use support::{Error, Result};
 
 /// A shared library of one program.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,7 @@ impl SharedLibrary<'_> {
             Format::Elf => format!("lib{}.so", self.name),
             Format::MachO => format!("lib{}.dylib", self.name),
             Format::Coff => format!("{}.dll", self.name),
+            Format::Wasm => format!("{}.so", self.name),
         })
     }
 
@@ -43,6 +44,7 @@ impl SharedLibrary<'_> {
                 format!("{{ global: {}; local: *; }};\n", symbols.join("; "))
             }
             Format::MachO => symbols.iter().map(|symbol| format!("_{symbol}\n")).collect(),
+            Format::Wasm => return Err(no_libraries()),
             Format::Coff => format!("EXPORTS\n  {entry}\n  {entry}_constants DATA\n{device}"),
         })
     }
@@ -63,12 +65,17 @@ impl SharedLibrary<'_> {
                 add(&["-dynamiclib", &format!("-Wl,-exported_symbols_list,{exports}")]);
                 add(&["-install_name", &format!("@rpath/{file_name}")]);
             }
+            Format::Wasm => return Err(no_libraries()),
             Format::Coff => add(&["-shared", "-Wl,--no-insert-timestamp", exports]),
         }
         add(&["-o", output]);
         add(objects);
         Ok(arguments)
     }
+}
+
+fn no_libraries() -> Error {
+    Error::unsupported("there are no shared libraries for WebAssembly: write a module with --emit=wasm")
 }
 
 #[cfg(test)]

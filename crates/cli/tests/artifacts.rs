@@ -1,5 +1,7 @@
 //! Builds and runs the programs of `tests/artifacts`, as its README says.
 
+mod web;
+
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;

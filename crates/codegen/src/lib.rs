@@ -154,7 +154,7 @@ pub struct CompiledModule {
     pub stack_bytes: u64,
     /// True if the constants are reached through `<entry_point>_constants_pointer`.
     pub large_constants: bool,
-    /// Functions in address order. Empty for formats without a function table (WebAssembly).
+    /// Functions in address order.
     pub functions: Vec<FunctionSize>,
     /// For each version, the symbol of each function of its program.
     pub symbols: Vec<Vec<String>>,
@@ -245,15 +245,15 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     if options.sanitize.is_none() {
         nest::stack::check(stack_bytes)?;
     }
-    let functions = if target.triple.object_format == ObjectFormat::Wasm || !options.object {
-        Vec::new()
-    } else {
+    let functions = if options.object {
         let external = versions.iter().flat_map(|v| v.program.external_symbols()).collect();
         object_file::check_undefined_symbols(&object, target, options, &external)?;
         let functions = object_file::function_sizes(&object, target)?;
         let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
         object_file::write_constants(&mut object, target, &block, chunks)?;
         functions
+    } else {
+        Vec::new()
     };
     let large_constants = placement == Placement::Large;
     Ok(CompiledModule {

@@ -291,6 +291,11 @@ impl<'c> ModuleTranslator<'c> {
         if self.sanitize == Some(Sanitizer::Thread) {
             return true;
         }
+        // WebAssembly has instructions for both.
+        let is_wasm = self.target.triple.architecture == Architecture::Wasm32;
+        if is_wasm && !self.target.features.split(',').any(|feature| feature.starts_with("-bulk-memory")) {
+            return false;
+        }
         // Some microcontrollers access addresses of any alignment only byte by byte.
         let few = if self.target.is_microcontroller { 4 } else { 16 };
         let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= few);

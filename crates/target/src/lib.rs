@@ -8,6 +8,7 @@ mod gpu;
 mod names;
 mod riscv;
 mod triple;
+mod wasm;
 mod x86;
 
 pub use gpu::{DEVICE_NAMES, Gpu, parse_devices};
@@ -150,7 +151,8 @@ impl Target {
             Architecture::Nvptx64 => gpu::describe_cuda(&mut target),
             Architecture::Spirv64 => gpu::describe_opencl(&mut target),
             Architecture::X86 => target.vector_registers = 8,
-            Architecture::Wasm32 | Architecture::Other => {}
+            Architecture::Wasm32 => wasm::describe(&mut target),
+            Architecture::Other => {}
         }
         Ok(target)
     }

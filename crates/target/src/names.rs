@@ -1,7 +1,7 @@
 //! Short names of the tested targets.
 
-use crate::Target;
 use crate::gpu::DEVICE_NAMES;
+use crate::{Target, wasm};
 use support::{Code, Error, Result};
 
 /// Target with a short name.
@@ -28,6 +28,9 @@ const fn entry(
 ) -> NamedTarget {
     NamedTarget { name, triple, cpu, features, description }
 }
+
+/// WebAssembly without a system.
+const WASM: &str = "wasm32-unknown-unknown";
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const RISCV32: &str = "riscv32-unknown-none-elf";
@@ -62,6 +65,15 @@ pub const NAMES: &[NamedTarget] = &[
     ),
     entry("aarch64-android", "aarch64-unknown-linux-android21", "", "", "Android on 64-bit ARM"),
     entry("x86_64-windows", "x86_64-pc-windows-msvc", "x86-64", "", "Windows on 64-bit x86"),
+    entry("wasm32", WASM, "", wasm::SIMD, "WebAssembly with SIMD128: browsers since 2023, Node, WASI"),
+    entry(
+        "wasm32-relaxed",
+        WASM,
+        "",
+        wasm::RELAXED,
+        "WebAssembly with relaxed SIMD, whose last bits depend on the machine",
+    ),
+    entry("wasm32-threads", WASM, "", wasm::THREADS, "WebAssembly with SIMD128, shared memory, and threads"),
     entry("aarch64-macos", "arm64-apple-macosx11.0.0", "apple-a14", "", "macOS on Apple's processors"),
     entry(
         "cortex-m0plus",
@@ -107,7 +119,8 @@ mod tests {
         for entry in NAMES {
             let target = named(entry.name).expect(entry.name);
             assert_ne!(target.triple.architecture, Architecture::Other, "{}", entry.name);
-            let is_narrow = entry.name.starts_with("armv7") || target.triple.is_bare_metal();
+            let is_narrow = ["armv7", "wasm32"].iter().any(|start| entry.name.starts_with(start))
+                || target.triple.is_bare_metal();
             assert_eq!(target.pointer_bytes == 4, is_narrow, "{}", entry.name);
             assert_eq!(target.is_microcontroller, target.triple.is_bare_metal(), "{}", entry.name);
         }

@@ -30,9 +30,10 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("buffers", &["support", "shape", "hlo", "plan"]),
     ("nest", &["support"]),
     ("routines", &["support", "nest"]),
+    ("wasm", &["support"]),
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers", "nest"]),
-    ("codegen", &["support", "target", "nest", "routines"]),
-    ("aot", &["support", "shape", "hlo", "codegen"]),
+    ("codegen", &["support", "target", "nest", "routines", "wasm"]),
+    ("aot", &["support", "shape", "hlo", "codegen", "nest", "wasm"]),
     ("device", &["support", "tfcompile-runtime"]),
     ("jit", &["support", "shape", "hlo", "codegen", "device", "tfcompile-runtime"]),
     (

@@ -165,9 +165,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let bytes = lanes * 4;
         let fits = (16..=target.for_groups().vector_bytes).contains(&bytes);
         let is_x86 = target.triple.architecture == Architecture::X86_64;
+        let is_wasm = target.triple.architecture == Architecture::Wasm32;
         match target.byte_products {
             Some(ByteProducts::Dual) if lanes == 1 && is_signed => self.in_dual(a, b, c),
-            Some(ByteProducts::Widened) if fits && is_x86 => self.in_pairs(is_signed, a, b, c),
+            Some(ByteProducts::Widened) if fits && (is_x86 || is_wasm) => self.in_pairs(is_signed, a, b, c),
             Some(products) if fits && products.takes(is_signed) && products != ByteProducts::Halves => {
                 let (sums, bits) = (format!("v{lanes}i32"), bytes * 8);
                 let name = match (is_x86, is_signed) {
@@ -210,6 +211,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
     fn in_pairs(&self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
         let lanes = self.source.values[c].lanes;
         let name = match lanes {
+            4 if self.module.target.triple.architecture == Architecture::Wasm32 => "llvm.wasm.dot",
             4 => "llvm.x86.sse2.pmadd.wd",
             8 => "llvm.x86.avx2.pmadd.wd",
             _ => "llvm.x86.avx512.pmaddw.d.512",

@@ -6,6 +6,7 @@ use conformance::known_failures;
 use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
 use conformance::select::{Found, find, keep_only, sample};
+use conformance::web::Node;
 use conformance::worker::{Outcome, serve};
 use conformance::{case::Case, engine};
 use std::collections::BTreeMap;
@@ -43,6 +44,9 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     } else if let Some(kind) = &options.device {
         let device = engine::open_device(kind).map_err(|e| e.to_string())?;
         serve(&|case: &Case| engine::compile_and_run_on(case, &device), input, output)
+    } else if let Some(target) = &options.web {
+        let node = Node::start(target).map_err(|e| e.to_string())?;
+        serve(&|case: &Case| node.compile_and_run(case), input, output)
     } else {
         let cpu = options.target_cpu.as_deref().unwrap_or("native");
         serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
@@ -134,6 +138,9 @@ fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     }
     if let Some(cpu) = &options.target_cpu {
         command.extend(["--target-cpu".into(), cpu.into()]);
+    }
+    if let Some(target) = &options.web {
+        command.extend(["--web".into(), target.into()]);
     }
     if let Some(kind) = &options.device {
         command.extend(["--device".into(), kind.into()]);

@@ -64,6 +64,8 @@ fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
     let mut answers = String::new();
     let mut comparisons = String::new();
     let mut pools = String::new();
+    // Some machines have no threads.
+    let pool_header = if threads.is_empty() { "" } else { "#include \"tfcompile/thread_pool.h\"" };
     for n in threads {
         writeln!(
             pools,
@@ -96,7 +98,7 @@ fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
 #include <memory>
 #include <vector>
 
-#include "tfcompile/thread_pool.h"
+{pool_header}
 
 #ifdef _WIN32
 #include <fcntl.h>
