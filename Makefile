@@ -76,11 +76,11 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-gpu-sample test-c-source-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-web-sample test-aarch64 test-microcontrollers-sample test-sanitizers test-device-runtime test-gpu-sample test-c-source-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -160,13 +160,26 @@ test-large-decoder: tools ## compile a decoder of 1.1 billion parameters in int8
 # Skips the recurrent layer, which takes minutes in the emulator.
 test-aarch64: tools
 	GRAPHS=tfcompile_tests/tf scripts/test_cross.sh aarch64
-test-cross: tools ## run programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64
+test-cross: tools ## run programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64, Windows in Wine
 	@scripts/setup.sh cross
 	$(SHARED) oracle scripts/models.sh {} $(CROSS_MODELS)
-	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64
+	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64 x86_64-windows
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
-	TEST_CROSS=true cargo test -p cli --test main --quiet artifacts::freestanding
+	TEST_CROSS=true cargo test -p cli --test main --quiet -- artifacts::freestanding formats
 	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
+
+.PHONY: test-microcontrollers test-microcontrollers-sample
+test-microcontrollers: tools ## run recorded cases and the networks of MLPerf Tiny on emulated microcontrollers: target/microcontrollers
+	@scripts/setup.sh test
+	scripts/microcontrollers/test.sh $(TOOL) all --table target/microcontrollers/networks.json
+test-microcontrollers-sample: tools
+	scripts/microcontrollers/test.sh $(TOOL) sample
+
+.PHONY: test-web test-web-sample
+test-web: tools ## run recorded cases as WebAssembly in Node, complete WASI programs in wasmtime, and the page of `init --build web` in a browser
+	scripts/test_web.sh all
+test-web-sample: tools
+	scripts/test_web.sh sample
 
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers
@@ -189,7 +202,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.
-PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify targets sessions hlo walkthrough \
+PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify targets web sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
 	scripts/test_docs.sh $(UPDATE) README.md $(PAGES:%=docs/%.md)
@@ -264,11 +277,13 @@ test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_S
 
 # ---- measure
 
-.PHONY: bench bench-int8 bench-kernels
+.PHONY: bench bench-int8 bench-kernels bench-web
 bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-int8: build ## compare int8 models with LiteRT, ONNX Runtime, and OpenVINO: target/bench/int8.json
 	scripts/bench/int8.sh target/bench
+bench-web: build ## compare modules for the web with other runtimes in headless Chromium: docs/web.json, docs/web.md (MODELS, ROUNDS)
+	scripts/web/bench/run.sh target/web-bench
 bench-kernels: ## measure kernels as shares of the machine's peak
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels

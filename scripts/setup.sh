@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems,
 # prints the missing packages.
-#   scripts/setup.sh build|test|cross|c-source|builds|release|venv
+#   scripts/setup.sh build|test|cross|c-source|builds|web|release|venv
 # `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
-# `c-source`: other C compilers. `builds`: all build systems. `venv`: Python environments.
+# `c-source`: other C compilers. `builds`: all build systems. `web`: WebAssembly. `venv`:
+# Python environments.
 set -eu
 
 want=${1:-build}
@@ -44,16 +45,29 @@ case $want in
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
     ;;
-  test | cross | c-source | builds | venv)
+  test | cross | c-source | builds | web | venv)
     need clang command -v clang++
     need libeigen3-dev test -d /usr/include/eigen3/Eigen
     need python3-venv python3 -c 'import ensurepip, venv'
     if [ "$want" != venv ]; then
       need qemu-user command -v qemu-aarch64
       need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
+      need qemu-system-arm command -v qemu-system-arm
+      need qemu-system-misc command -v qemu-system-riscv32
+      need gcc-arm-none-eabi command -v arm-none-eabi-gcc
+      need gcc-riscv64-unknown-elf command -v riscv64-unknown-elf-gcc
       need chromium have_browser
       need cmake command -v cmake
       need ninja-build command -v ninja
+    fi
+    if [ "$want" = web ] || [ "$want" = test ]; then
+      need nodejs command -v node
+      need clang-22 command -v clang++-22
+      need lld-22 command -v wasm-ld-22
+      need llvm-22 command -v llvm-nm-22
+      need wasi-libc test -d /usr/include/wasm32-wasi
+      need libc++-22-dev-wasm32 test -e /usr/lib/llvm-22/lib/wasm32-wasi/libc++.a
+      need libclang-rt-22-dev-wasm32 test -e /usr/lib/llvm-22/lib/clang/22/lib/wasi/libclang_rt.builtins-wasm32.a
     fi
     if [ "$want" = builds ]; then
       need pkg-config command -v pkg-config
@@ -70,17 +84,20 @@ case $want in
     if [ "$want" = cross ]; then
       need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++
       need g++-riscv64-linux-gnu command -v riscv64-linux-gnu-g++
+      need g++-mingw-w64-x86-64-posix command -v x86_64-w64-mingw32-g++-posix
+      need wine64 env PATH="$PATH:/usr/lib/wine" which wine64
+      need lld-22 command -v ld64.lld-22
     fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, cross, c-source, builds, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, c-source, builds, web, release, venv)" >&2
     exit 2
     ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then
   if ! command -v apt-get >/dev/null; then
-    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user emulation, GCC for aarch64, CMake and Ninja. Missing here, by Debian's names: ${missing[*]}" >&2
+    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user and system emulation, GCC for aarch64, bare ARM, and bare RISC-V, CMake and Ninja. Missing here, by Debian's names: ${missing[*]}" >&2
     exit 1
   fi
   as_root=()

@@ -2,9 +2,9 @@
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross
 # compilers, runs them in an emulator, and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...
-# Targets: aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object), and with longer
-# vectors aarch64-sve256, aarch64-sve512, riscv64-v256. ORACLE, TOOL, GRAPHS, MODELS, VERBOSE, and
-# LIMIT are as in scripts/oracle_checks.sh.
+# Targets: aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object), x86_64-windows (in
+# Wine), and with longer vectors aarch64-sve256, aarch64-sve512, riscv64-v256. ORACLE, TOOL, GRAPHS,
+# MODELS, VERBOSE, and LIMIT are as in scripts/oracle_checks.sh.
 set -eu
 
 . scripts/oracle_checks.sh tfcompile_tests
@@ -49,6 +49,14 @@ for target in "$@"; do
       run 'x86-64, v2' "${levels[@]}" --run 'qemu-x86_64 -cpu Nehalem'
       run 'x86-64, v3' "${levels[@]}" --run 'qemu-x86_64 -cpu Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid'
       run 'x86-64, this machine' "${levels[@]}"
+      ;;
+    x86_64-windows)
+      # Wine's files are about 700 MB.
+      export WINEPREFIX=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/wine WINEDEBUG=-all
+      mkdir -p "$(dirname "$WINEPREFIX")"
+      # Linkers define `_fltused`, which marks code with floating-point numbers.
+      run "$target" --flag=--target="$target" --cxx x86_64-w64-mingw32-g++ --cxx-flag=-static \
+        --nm x86_64-w64-mingw32-nm --undefined _fltused --run "$(PATH=$PATH:/usr/lib/wine command -v wine64)"
       ;;
     *)
       echo "test_cross: unknown target '$target'" >&2

@@ -94,7 +94,8 @@ fn escape(text: &str) -> String {
 }
 
 fn unescape(text: &str) -> String {
-    text.replace("\\n", "\n").replace("\\\\", "\\")
+    let parts: Vec<String> = text.split("\\\\").map(|part| part.replace("\\n", "\n")).collect();
+    parts.join("\\")
 }
 
 /// A child process and the channel of its answers.

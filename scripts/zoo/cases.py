@@ -20,6 +20,8 @@ class Case:
     # Files of peers, and their inputs by the peers' names if they have others.
     peers: dict = dataclasses.field(default_factory=dict)
     inputs: dict | None = None
+    # With sizes that change: the flags for each size, and feeds and expected results of each run.
+    runs: list = dataclasses.field(default_factory=list)
 
 
 def interface(tool, path, flags):

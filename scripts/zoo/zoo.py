@@ -2,6 +2,7 @@
 """Compares models that others made, compiled by tfcompile, with what runs them elsewhere.
 
     zoo.py [--tool TFCOMPILE] [--judge NAME] [--only REGEX] [--record FILE.json] [--keep] [--bench [PHASE]]
+           [--sizes COUNT]
 
 The models are those of tests/zoo/models.toml. Packages are downloaded once, with their usual clients, to
 ~/.cache/tfcompile-models/zoo. Prints a line for each model: the largest difference of its results. A
@@ -12,6 +13,9 @@ the table says.
 starts with them. --bench also measures each model next to what else runs its file; its phases prepare and
 measure do one of the two, so that a machine has to be quiet for the second only. --record updates a record,
 whose other models stay.
+
+--sizes takes the models with an open batch, of ONNX and TensorFlow. Each is compiled for a range and run at
+that many random sizes, compared with the judge at each, and with programs for three of these sizes alone.
 """
 
 import argparse
@@ -33,6 +37,7 @@ for folder in ("tflite", "tfjs"):
 import graph_models
 import lite_models
 import packages
+import sizes
 import speed
 import speed_ratios
 from cases import Case, difference, interface, allowed_steps
@@ -88,6 +93,27 @@ def onnx(source, options):
     python = packages.environment("venv-onnx", speed.ONNX)
 
     def case(path, flags, **kinds):
+        if options.sizes:
+            return case_of_sizes(path, flags, **kinds)
+        inputs, wanted, tensors, fixed = answers(path, flags, **kinds)
+        return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
+
+    def case_of_sizes(path, flags, **kinds):
+        # The flags with ? for the size of the batch.
+        open_flags = re.sub(r"(?<==)1(?=,)", "?", re.sub(r"--batch 1\b", "", " ".join(flags))).split()
+        with_dims = lambda names, size: [*open_flags, *(word for name in names for word in ("--dim", f"{name}={size}"))]
+        # Dimensions that the flags equate with the batch need its range.
+        own = ["batch"] if any(flag.endswith("=batch") for flag in flags) else []
+        whole = with_dims(own, "1..64")
+        names = own or sizes.names(options.tool, path, whole)
+        feeds, _ = interface(options.tool, path, with_dims(names, 1))
+        runs = []
+        for size in sizes.choose(feeds, options.sizes):
+            inputs, wanted, *_ = answers(path, with_dims(names, size), **kinds)
+            runs.append((with_dims(names, size), inputs, wanted))
+        return Case(path, whole, {}, {}, runs=runs)
+
+    def answers(path, flags, **kinds):
         feeds, fetches = interface(options.tool, path, flags)
         generator = np.random.default_rng(0)
         inputs = {feed["name"]: graph_models.random_input(generator, feed["shape"], **kinds) for feed in feeds}
@@ -100,12 +126,13 @@ def onnx(source, options):
             subprocess.run(command, check=True, capture_output=True, text=True)
             with np.load(folder / "want.npz") as archive:
                 wanted = {fetch["name"]: archive[str(k)] for k, fetch in enumerate(fetches)}
-        return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
+        return inputs, wanted, tensors, fixed
 
     for package in source["packages"]:
         for path in sorted(packages.files(package, (".onnx", ".onnx.data")).rglob("*.onnx")):
             name = f"{packages.name_of(package)}/{path.stem}"
             flags = source.get("flags", {}).get(name, "--batch 1").split()
+            flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
 
@@ -120,6 +147,7 @@ def made(source, options):
             folder.mkdir(parents=True, exist_ok=True)
             paths = [packages.sources(package) for package in source.get("sources", [])]
             command = [python, HERE / "frameworks/make.py", family, name, folder, *paths]
+            command += ["--sizes", str(options.sizes)] if options.sizes else []
             subprocess.run(command, check=True, capture_output=True, text=True)
         with np.load(folder / "in.npz") as inputs, np.load(folder / "want.npz") as wanted:
             inputs, wanted = dict(inputs), dict(wanted)
@@ -127,6 +155,8 @@ def made(source, options):
         if path.exists():
             return Case(path, [], inputs, wanted, "", {"xla": path})
         path = folder / "model"
+        if options.sizes:
+            return Case(path, [], {}, {}, runs=sizes.split(options.tool, path, inputs, wanted))
         return Case(path, [], inputs, wanted, "", {"openvino": path, "ort": path})
 
     for name in source["models"]:
@@ -136,12 +166,12 @@ def made(source, options):
 SOURCES = {"litert": lite, "tfjs": graph, "onnx": onnx}
 
 
-def run(options, case):
+def run(options, path, flags, feeds):
     """Results of tfcompile, by name."""
     with tempfile.TemporaryDirectory() as folder:
-        feeds, results = pathlib.Path(folder) / "in.npz", pathlib.Path(folder) / "out.npz"
-        np.savez(feeds, **case.feeds)
-        command = [options.tool, "run", case.path, *case.flags, "--feed", f"@{feeds}", "--out", results]
+        file, results = pathlib.Path(folder) / "in.npz", pathlib.Path(folder) / "out.npz"
+        np.savez(file, **feeds)
+        command = [options.tool, "run", path, *flags, "--feed", f"@{file}", "--out", results]
         subprocess.run(command, check=True, capture_output=True, text=True)
         with np.load(results) as archive:
             return dict(archive)
@@ -149,13 +179,20 @@ def run(options, case):
 
 def compare(options, case, tolerance, scale):
     """The largest difference of a case's results, whether all agree, and what to print."""
-    results = run(options, case)
-    if missing := sorted(set(case.wanted) - set(results)):
-        raise ValueError(f"results {missing} are missing")
-    wide = [want for want in case.wanted.values() if want.size > 1]
+    runs = case.runs or [(case.flags, case.feeds, case.wanted)]
+    pairs, wide = [], []
+    for number, (flags, feeds, wanted) in enumerate(runs):
+        ways = [case.flags]
+        # A program for the least, the largest, and a size between them.
+        ways += [flags] if case.runs and number in (0, len(runs) // 2, len(runs) - 1) else []
+        for way in ways:
+            results = run(options, case.path, way, feeds)
+            if missing := sorted(set(wanted) - set(results)):
+                raise ValueError(f"results {missing} are missing")
+            pairs += [(results[name], want) for name, want in wanted.items()]
+        wide += [want for want in wanted.values() if want.size > 1]
     if wide and not any(is_varied(want) for want in wide):
         raise ValueError("no result has two different numbers: choose other inputs or weights")
-    pairs = [(results[name], want) for name, want in case.wanted.items()]
     values = [difference(*pair, scale) for pair in pairs]
     agrees = all(value <= (tolerance if np.issubdtype(want.dtype, np.inexact) else allowed_steps(want.dtype))
                  for value, (_, want) in zip(values, pairs))
@@ -163,6 +200,7 @@ def compare(options, case, tolerance, scale):
     steps = [value for value, (_, want) in zip(values, pairs) if not np.issubdtype(want.dtype, np.inexact)]
     texts = [f"{max(floats):.1e}"] if floats else []
     texts += [f"{max(steps):.0f} steps"] if steps and (max(steps) > 0 or not floats) else []
+    texts += [f"{len(runs)} sizes"] if case.runs else []
     return ", ".join(texts) or "no results", agrees
 
 
@@ -192,6 +230,9 @@ def judge(options, source, package, name, prepare):
             row["difference"], row["as_stated"] = compare(options, case, tolerance, scale)
             if case.note:
                 row["note"] = case.note
+        except sizes.NoOpenSize as error:
+            print(f"{name}: skipped: {error}")
+            return None
         except (subprocess.CalledProcessError, ValueError, RuntimeError) as error:
             text = reason(error) if isinstance(error, subprocess.CalledProcessError) else str(error)
             row.update(rejected=text, as_stated=False)
@@ -238,6 +279,7 @@ def main():
         "--bench", choices=("all", "prepare", "measure"), nargs="?", const="all",
         help="also measure the models, next to what else runs them; or only prepare that; or only measure what is prepared",
     )
+    parser.add_argument("--sizes", type=int, default=0, help="run models with an open batch at that many sizes")
     parser.add_argument("--harness", type=pathlib.Path, help="directory of the bench harness, for --bench")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     parser.add_argument("--rounds", type=int, default=5)
@@ -249,6 +291,8 @@ def main():
     rows = []
     for source in options.table["source"]:
         if options.judge not in (None, source["judge"]):
+            continue
+        if options.sizes and source["judge"] in ("litert", "tfjs", "jax"):
             continue
         for name, package, prepare in SOURCES.get(source["judge"], made)(source, options):
             if not options.only.search(name):

@@ -26,8 +26,8 @@ pub struct Member<'a> {
 /// Returns a static archive of object files, which must all have the same format. The archive is in
 /// the format that linkers expect for these objects.
 ///
-/// Fails if a member is not an ELF, COFF, or Mach-O object file, and for archives larger than 4
-/// GiB, the upper bound of the indices of all three formats.
+/// Fails if a member is not an ELF, COFF, Mach-O, or WebAssembly object file, and for archives
+/// larger than 4 GiB, the upper bound of the indices of all three formats.
 pub fn archive(members: &[Member<'_>]) -> Result<Vec<u8>> {
     let mut symbols = Vec::new();
     let mut formats = Vec::new();
@@ -41,8 +41,9 @@ pub fn archive(members: &[Member<'_>]) -> Result<Vec<u8>> {
         [BinaryFormat::Elf] => gnu(members, &symbols, false),
         [BinaryFormat::Coff] => gnu(members, &symbols, true),
         [BinaryFormat::MachO] => bsd(members, &symbols),
+        [BinaryFormat::Wasm] => gnu(members, &symbols, false),
         formats => Err(Error::internal(format!(
-            "expected archive members of one format (ELF, COFF, or Mach-O), got {formats:?}"
+            "expected archive members of one format (ELF, COFF, Mach-O, or WebAssembly), got {formats:?}"
         ))),
     }
 }
@@ -51,6 +52,10 @@ pub fn archive(members: &[Member<'_>]) -> Result<Vec<u8>> {
 fn defined_symbols(member: &Member<'_>) -> Result<(BinaryFormat, Vec<Vec<u8>>)> {
     let invalid =
         |e| Error::internal(format!("archive member '{}' is not a valid object file: {e}", member.name));
+    if member.object.starts_with(&wasm::MAGIC) {
+        let object = wasm::WasmObject::parse(member.object)?;
+        return Ok((BinaryFormat::Wasm, object.defined_symbols().map(|name| name.into()).collect()));
+    }
     let file = object::File::parse(member.object).map_err(invalid)?;
     let mut names = Vec::new();
     for symbol in file.symbols() {

@@ -9,9 +9,14 @@ use support::{Error, Result};
 
 /// Adds the record to an object, in a section `.tfcompile` that no linker copies to its output.
 ///
-/// Fails if `object` is not a relocatable ELF, COFF, or 64-bit Mach-O object, which is a defect of
-/// earlier stages.
-pub(crate) fn embed(object: Vec<u8>, record: &[u8]) -> Result<Vec<u8>> {
+/// Fails if `object` is not a relocatable ELF, COFF, WebAssembly, or 64-bit Mach-O object, which is
+/// a defect of earlier stages.
+pub(crate) fn embed(mut object: Vec<u8>, record: &[u8]) -> Result<Vec<u8>> {
+    if object.starts_with(&wasm::MAGIC) {
+        // WebAssembly's linkers do copy it, which the size of modules shows.
+        wasm::append_custom_section(&mut object, &String::from_utf8_lossy(SECTION), record);
+        return Ok(object);
+    }
     let format = object::File::parse(object.as_slice()).map(|file| file.format());
     let result = match format {
         Ok(BinaryFormat::Elf) => elf(object, record),

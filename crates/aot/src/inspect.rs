@@ -50,7 +50,7 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
             let member = member.map_err(damaged)?;
             let name = String::from_utf8_lossy(member.name()).into_owned();
             let object = member.data(file).map_err(damaged)?;
-            if object::FileKind::parse(object).is_ok() {
+            if object.starts_with(&wasm::MAGIC) || object::FileKind::parse(object).is_ok() {
                 add(Some(&name), object).map_err(|e| e.context(format!("member '{name}'")))?;
             }
         }
@@ -68,6 +68,13 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
 
 /// Returns the records of an object file or a linked file.
 fn object_records(object: &[u8]) -> Result<Vec<Value>> {
+    if object.starts_with(&wasm::MAGIC) {
+        let mut records = Vec::new();
+        for data in wasm::custom_sections(object, &String::from_utf8_lossy(SECTION))? {
+            parse_records(data, &mut records)?;
+        }
+        return Ok(records);
+    }
     let file = object::File::parse(object).map_err(|e| {
         Error::invalid(format!(
             "not an object file, archive, library, program, or constants file of tfcompile: {e}"
@@ -126,6 +133,10 @@ fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
 /// Returns the names and sizes of the functions in an object, in address order. In formats without
 /// symbol sizes, a function ends where the next one or its section ends.
 pub fn function_sizes(object: &[u8]) -> Result<Vec<(String, u64)>> {
+    if object.starts_with(&wasm::MAGIC) {
+        let sizes = wasm::WasmObject::parse(object)?.function_sizes().into_iter();
+        return Ok(sizes.map(|size| (size.name, size.bytes)).collect());
+    }
     let file = object::File::parse(object)
         .map_err(|e| Error::internal(format!("cannot parse the compiled object: {e}")))?;
     let mut functions: Vec<(usize, u64, u64, String)> = Vec::new();

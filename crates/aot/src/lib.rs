@@ -24,6 +24,7 @@ mod rust_module;
 mod shared;
 mod sizes;
 mod template;
+mod web;
 
 pub use archive::{Member, archive};
 pub use artifact::{
@@ -47,3 +48,4 @@ pub use runtime_headers::runtime_headers;
 pub use rust_module::{RustOptions, check_rust_module, rust_module};
 pub use shared::SharedLibrary;
 pub use sizes::shape_text;
+pub use web::{WebModule, web_module};

@@ -19,10 +19,14 @@ pub(crate) enum Format {
     Elf,
     Coff,
     MachO,
+    Wasm,
 }
 
 /// Returns the object file format of a triple.
 pub(crate) fn format(triple: &str) -> Result<Format> {
+    if is_wasm(triple) {
+        return Ok(Format::Wasm);
+    }
     Ok(match machine(triple)?.format {
         BinaryFormat::MachO => Format::MachO,
         BinaryFormat::Coff => Format::Coff,
@@ -42,6 +46,9 @@ struct Machine {
 /// Writes an object with the record in a section that is not loaded, and with each symbol's bytes
 /// in read-only data.
 pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+    if is_wasm(triple) {
+        return wasm_object(record, symbols);
+    }
     let machine = machine(triple)?;
     let mut object = Object::new(machine.format, machine.architecture, machine.endianness);
     match machine.format {
@@ -64,6 +71,19 @@ pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) 
         define(&mut object, name, bytes);
     }
     object.write().map_err(|error| Error::internal(format!("cannot write the metadata object: {error}")))
+}
+
+/// True for WebAssembly.
+fn is_wasm(triple: &str) -> bool {
+    triple.starts_with("wasm32")
+}
+
+/// An object with the record as a custom section. Linkers keep such sections.
+fn wasm_object(record: &[u8], symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+    let mut object = wasm::data_object(symbols);
+    let section = std::str::from_utf8(SECTION).map_err(|_| Error::internal("a section's name"))?;
+    wasm::append_custom_section(&mut object, section, record);
+    Ok(object)
 }
 
 /// Returns an object file without definitions, for build files that declare more objects than the
@@ -107,7 +127,7 @@ fn machine(triple: &str) -> Result<Machine> {
         "riscv64" => {
             (Architecture::Riscv64, object::elf::EF_RISCV_FLOAT_ABI_DOUBLE | object::elf::EF_RISCV_RVC)
         }
-        "riscv32" => (Architecture::Riscv32, none),
+        "riscv32" => (Architecture::Riscv32, object::elf::EF_RISCV_RVC),
         // Version 2 of the ABI.
         "powerpc64le" | "ppc64le" => (Architecture::PowerPc64, object::elf::FileFlags(2)),
         "s390x" | "systemz" => (Architecture::S390x, none),

@@ -165,21 +165,52 @@ impl Polynomial {
     }
 
     pub(crate) fn maximum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
-        let Range { low, high } = self.plus(other, -1)?.range(leaf);
-        match (low, high) {
-            (Some(0..), _) => Some(self.clone()),
-            (_, Some(..=0)) => Some(other.clone()),
-            _ => Self::nested(Atom::Maximum(self.min(other).clone(), self.max(other).clone())),
+        if self.is_at_least(other, leaf) {
+            Some(self.clone())
+        } else if other.is_at_least(self, leaf) {
+            Some(other.clone())
+        } else {
+            Self::nested(Atom::Maximum(self.min(other).clone(), self.max(other).clone()))
         }
     }
 
     pub(crate) fn minimum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
-        let Range { low, high } = self.plus(other, -1)?.range(leaf);
-        match (low, high) {
-            (Some(0..), _) => Some(other.clone()),
-            (_, Some(..=0)) => Some(self.clone()),
-            _ => Self::nested(Atom::Minimum(self.min(other).clone(), self.max(other).clone())),
+        if self.is_at_least(other, leaf) {
+            Some(other.clone())
+        } else if other.is_at_least(self, leaf) {
+            Some(self.clone())
+        } else {
+            Self::nested(Atom::Minimum(self.min(other).clone(), self.max(other).clone()))
         }
+    }
+
+    /// True if the values are known to be no less than those of another polynomial. Their
+    /// difference may overflow.
+    fn is_at_least(&self, other: &Self, leaf: Leaf<'_>) -> bool {
+        let difference = self.plus(other, -1).and_then(|difference| difference.range(leaf).low);
+        let ends = self.range(leaf).low.zip(other.range(leaf).high);
+        difference.is_some_and(|low| low >= 0) || ends.is_some_and(|(low, high)| low >= high)
+    }
+
+    /// True if all numbers from which the value is computed are known to fit `s32`. The elements of
+    /// arrays for which `is_narrow` holds do.
+    pub(crate) fn fits_s32(&self, leaf: Leaf<'_>, is_narrow: &dyn Fn(&Atom) -> bool) -> bool {
+        let fits = |value: i64| i32::try_from(value).is_ok();
+        let Range { low, high } = self.range(leaf);
+        let is_atom = self.terms.len() == 1
+            && self.terms.iter().all(|(factors, &coefficient)| factors.len() == 1 && coefficient == 1);
+        let is_in_range = low.is_some_and(fits) && high.is_some_and(fits);
+        (is_atom || is_in_range)
+            && self.terms.keys().flatten().all(|atom| match atom {
+                Atom::Named(_) => true,
+                Atom::Element { .. } => {
+                    let Range { low, high } = leaf(atom);
+                    is_narrow(atom) || low.is_some_and(fits) && high.is_some_and(fits)
+                }
+                Atom::Quotient(a, b) | Atom::Remainder(a, b) | Atom::Maximum(a, b) | Atom::Minimum(a, b) => {
+                    a.fits_s32(leaf, is_narrow) && b.fits_s32(leaf, is_narrow)
+                }
+            })
     }
 
     fn nested(atom: Atom) -> Option<Self> {

@@ -122,8 +122,12 @@ fn sequence(
         }
     }
     let (sequence, groups) = list_schedule(computation, &nodes, &order, &short_loops);
-    let is_undefined = |instruction| values.plan(id, instruction).strategy == Strategy::Undefined;
-    (sink_undefined(computation, sequence, is_undefined), groups)
+    let is_source = |instruction: InstructionId| {
+        let is_fill = matches!(computation[instruction].op(), Op::Fusion { .. })
+            && computation[instruction].operands().is_empty();
+        is_fill || values.plan(id, instruction).strategy == Strategy::Undefined
+    };
+    (sink_sources(computation, sequence, is_source), groups)
 }
 
 /// True for a loop whose kernels are all too short to be shared by many workers.
@@ -149,20 +153,21 @@ fn is_loop_of_short_kernels(
     true
 }
 
-/// Moves instructions that only request memory to immediately before their first user.
-fn sink_undefined(
+/// Moves instructions that only request or fill memory to immediately before their first user, so
+/// that the memory serves others until then.
+fn sink_sources(
     computation: &Computation,
     sequence: Vec<InstructionId>,
-    is_undefined: impl Fn(InstructionId) -> bool,
+    is_source: impl Fn(InstructionId) -> bool,
 ) -> Vec<InstructionId> {
     let mut late = Vec::with_capacity(sequence.len());
     let mut placed = BTreeSet::new();
-    for &instruction in sequence.iter().filter(|&&instruction| !is_undefined(instruction)) {
+    for &instruction in sequence.iter().filter(|&&instruction| !is_source(instruction)) {
         let operands = computation[instruction].operands().iter().copied();
-        late.extend(operands.filter(|&operand| is_undefined(operand) && placed.insert(operand)));
+        late.extend(operands.filter(|&operand| is_source(operand) && placed.insert(operand)));
         late.push(instruction);
     }
-    late.extend(sequence.into_iter().filter(|&i| is_undefined(i) && !placed.contains(&i)));
+    late.extend(sequence.into_iter().filter(|&i| is_source(i) && !placed.contains(&i)));
     late
 }
 

@@ -120,7 +120,7 @@ pub(crate) enum Command {
 /// Runs the command that the arguments name.
 pub(crate) fn dispatch(cli: Cli, xla: &XlaFlags) -> Result<()> {
     match cli.command {
-        Some(Command::Build(arguments)) => build_model::run(&arguments, xla),
+        Some(Command::Build(arguments)) => build_model::run(arguments, xla),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Explain(arguments)) => explain::run(&arguments),

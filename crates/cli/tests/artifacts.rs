@@ -1,5 +1,7 @@
 //! Builds and runs the programs of `tests/artifacts`, as its README says.
 
+mod web;
+
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
@@ -198,10 +200,18 @@ fn freestanding_programs_run_on_riscv64() {
 /// Machines without an operating system. The tool itself checks that their objects need no library.
 #[test]
 fn graphs_are_built_for_microcontrollers() {
-    for flags in [
+    let names = target::NAMES.iter().map(|entry| entry.name);
+    let small = names.filter(|name| target::named(name).expect("a target").is_microcontroller);
+    let by_name: Vec<Vec<String>> = small.map(|name| vec![format!("--target={name}")]).collect();
+    assert!(by_name.len() >= 7, "{by_name:?}");
+    let by_triple = [
         ["--target-triple=thumbv7em-none-eabihf", "--target-cpu=cortex-m4"],
+        ["--target-triple=thumbv7em-none-eabi", "--target-features="],
         ["--target-triple=riscv32-unknown-elf", "--target-features=+m,+f,+d"],
-    ] {
+        ["--target-triple=riscv32-unknown-elf", "--target-features="],
+    ];
+    for flags in by_name.into_iter().chain(by_triple.map(|flags| flags.map(str::to_owned).to_vec())) {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let out = freestanding(&flags);
         for object in ["layer.o", "splits.o"] {
             let bytes = std::fs::read(out.path().join(object)).expect("an object");

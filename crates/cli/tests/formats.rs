@@ -67,7 +67,7 @@ fn windows_objects_are_coff() {
 #[test]
 fn windows_compilers_accept_header_and_object() {
     let directory = tempfile::tempdir().expect("a directory");
-    let object = build(directory.path(), "x86_64-windows", &["--multiversion=v2,v3"]);
+    build(directory.path(), "x86_64-windows", &["--multiversion=v2,v3"]);
     // The C header needs no library, so Microsoft's dialect can be checked without Microsoft's
     // headers.
     let program = "#include \"model_c.h\"\n";
@@ -86,26 +86,112 @@ fn windows_compilers_accept_header_and_object() {
         ]);
         succeed(check.args(["-x", language, "main.c"]));
     }
-    // MinGW's compiler has its own library. It is optional.
-    let mingw = ["x86_64-w64-mingw32-g++", "x86_64-w64-mingw32-g++-posix"];
-    let Some(compiler) = mingw.into_iter().find(|c| Command::new(c).arg("--version").output().is_ok()) else {
-        println!("skipped: linking (no MinGW)");
+}
+
+/// Program whose status is 0 if a product of matrices is right. It needs no library, and only the
+/// headers of the compiler.
+const PROGRAM: &str = r#"
+#include "model_c.h"
+static unsigned char memory[MODEL_ARENA_BYTES];
+int main(void) {
+  static const float expected[4] = {20, 14, 56, 41};
+  model_state* state = model_init(memory);
+  for (int k = 0; k < 6; ++k) {
+    model_arg0(state)[k] = (float)(k + 1);
+    model_arg1(state)[k] = (float)(6 - k);
+  }
+  if (model_run(state) != 0) return 1;
+  for (int k = 0; k < 4; ++k) if (model_result0(state)[k] != expected[k]) return 2;
+  return 0;
+}
+"#;
+
+/// True if a program is installed. It must be if `TEST_CROSS` is `true`.
+fn is_installed(program: &str) -> bool {
+    let is_there = Command::new(program).arg("--version").output().is_ok();
+    assert!(is_there || std::env::var("TEST_CROSS").as_deref() != Ok("true"), "{program} is missing");
+    if !is_there {
+        println!("skipped: {program} is not installed");
+    }
+    is_there
+}
+
+#[test]
+fn programs_and_libraries_for_windows_run_in_wine() {
+    // Debian has no command for it.
+    let wine = "/usr/lib/wine/wine64";
+    if !is_installed("x86_64-w64-mingw32-g++") || !is_installed(wine) {
         return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    // The directory that `scripts/test_cross.sh` uses, too: 700 MB, created once.
+    let cache = std::env::var("XDG_CACHE_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cache")))
+        .expect("a home");
+    let prefix = format!("{cache}/tfcompile-models/wine");
+    std::fs::create_dir_all(&prefix).expect("a directory");
+    let run = |directory: &Path| {
+        let mut wine = Command::new(wine);
+        wine.env("WINEPREFIX", &prefix).env("WINEDEBUG", "-all").current_dir(directory);
+        succeed(wine.arg("main.exe"));
     };
-    let program = "#include \"model.h\"\nint main() { Model m; return m.Run() ? 0 : 1; }\n";
-    std::fs::write(directory.path().join("main.cc"), program).expect("writable");
-    let mut link = Command::new(compiler);
-    link.current_dir(directory.path()).args([
-        "-std=c++17",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Iinclude",
-        "-static",
-    ]);
-    succeed(link.args(["main.cc", object, "-o", "main.exe"]));
+    let compile = |directory: &Path, compiler: &str, words: &[&str]| {
+        let mut compiler = Command::new(compiler);
+        compiler.current_dir(directory).args(["-Wall", "-Wextra", "-Werror", "-static", "-o", "main.exe"]);
+        succeed(compiler.args(words));
+    };
+    for levels in ["none", "v2,v3"] {
+        let object = build(directory.path(), "x86_64-windows", &[&format!("--multiversion={levels}")]);
+        std::fs::write(directory.path().join("main.c"), PROGRAM).expect("writable");
+        compile(directory.path(), "x86_64-w64-mingw32-gcc", &["main.c", object]);
+        run(directory.path());
+    }
     let heads = llvm("llvm-readobj", &["--file-headers", "main.exe"], directory.path());
     assert!(heads.contains("IMAGE_FILE_MACHINE_AMD64"), "{heads}");
+    // The class, and a library that the program loads.
+    build(directory.path(), "x86_64-windows", &["--emit=shared,header"]);
+    let program = "#include \"model.h\"\nint main() { Model m; m.arg0_data()[0] = 2; m.arg1_data()[0] = 3;\n  return m.Run() && m.result0_data()[0] == 6 ? 0 : 1; }\n";
+    std::fs::write(directory.path().join("main.cc"), program).expect("writable");
+    let words = ["-std=c++17", "-Iinclude", "main.cc", "model.dll"];
+    compile(directory.path(), "x86_64-w64-mingw32-g++", &words);
+    let imports = llvm("llvm-readobj", &["--coff-imports", "main.exe"], directory.path());
+    assert!(imports.contains("Name: model.dll"), "{imports}");
+    run(directory.path());
+}
+
+/// Links with LLVM's linker against a stub of the system's library. Nothing here can run the
+/// results.
+#[test]
+fn programs_and_libraries_for_macos_link() {
+    if !is_installed("ld64.lld-22") || !is_installed("clang-22") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name);
+    let stub = "--- !tapi-tbd\ntbd-version: 4\ntargets: [ arm64-macos ]\ninstall-name: '/usr/lib/libSystem.B.dylib'\nexports:\n  - targets: [ arm64-macos ]\n    symbols: [ _memcpy, _memset, _memmove ]\n...\n";
+    std::fs::write(place("libSystem.tbd"), stub).expect("writable");
+    std::fs::write(place("main.c"), PROGRAM).expect("writable");
+    let compiler = format!(
+        "#!/bin/sh\nexec clang-22 --target=arm64-apple-macosx11.0 -mlinker-version=705 -ffreestanding -Wall -Wextra -Werror --ld-path=\"$(command -v ld64.lld-22)\" -nostdlib -L'{}' \"$@\" -lSystem\n",
+        directory.path().display()
+    );
+    std::fs::write(place("compiler"), compiler).expect("writable");
+    succeed(Command::new("chmod").arg("+x").arg(place("compiler")));
+
+    let object = build(directory.path(), "aarch64-macos", &[]);
+    let mut link = Command::new(place("compiler"));
+    succeed(link.current_dir(directory.path()).args(["main.c", object, "-o", "main"]));
+    let loads = llvm("llvm-objdump", &["--macho", "--private-headers", "main"], directory.path());
+    for expected in ["EXECUTE", "LC_MAIN", "/usr/lib/libSystem.B.dylib", "LC_CODE_SIGNATURE"] {
+        assert!(loads.contains(expected), "no {expected}: {loads}");
+    }
+    // A path to the linker is relative to the tool's directory, not to that of the linker.
+    build(directory.path(), "aarch64-macos", &["--emit=shared,header", "--linker=./compiler"]);
+    let dump = ["--macho", "--private-headers", "--exports-trie", "libmodel.dylib"];
+    let loads = llvm("llvm-objdump", &dump, directory.path());
+    for expected in ["DYLIB", "@rpath/libmodel.dylib", "_model\n", "_model_constants\n"] {
+        assert!(loads.contains(expected), "no {expected}: {loads}");
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn a_project_is_complete_and_has_no_placeholders() {
         ("cmake", &["CMakeLists.txt", "main.cc"]),
         ("cargo", &["Cargo.toml", "build.rs", "src/main.rs"]),
         ("make", &["Makefile", "main.cc"]),
+        ("web", &["index.html", "app.js", "build.sh"]),
     ] {
         let out = tempfile::tempdir().expect("a directory");
         prefix(out.path());

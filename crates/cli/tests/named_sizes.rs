@@ -298,3 +298,62 @@ fn the_price_and_the_gain_of_each_size_are_reported() {
     let output = succeed(tfcompile(place.path()).args(["inspect", object]));
     assert!(String::from_utf8_lossy(&output.stdout).contains("times the rows/s of 1"));
 }
+
+/// Halves of `x` after itself, a slice with the largest end, and a shape whose -1 becomes 1.
+const SIZES_OF_SHAPES: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "five" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 5 } } } }
+node { name: "twice" op: "ConcatV2" input: "x" input: "x" input: "zero"
+       attr { key: "N" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "halves" op: "Split" input: "zero" input: "twice"
+       attr { key: "num_split" value { i: 2 } } attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "begin" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+       attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 2 } } int64_val: 0 int64_val: 0 } } } }
+node { name: "end" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+       attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 2 } }
+         int64_val: 9223372036854775807 int64_val: 1 } } } }
+node { name: "strides" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+       attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 2 } } int64_val: 1 int64_val: 1 } } } }
+node { name: "column" op: "StridedSlice" input: "x" input: "begin" input: "end" input: "strides"
+       attr { key: "T" value { type: DT_FLOAT } } attr { key: "Index" value { type: DT_INT64 } } }
+node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } attr { key: "out_type" value { type: DT_INT64 } } }
+node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+       attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 2 } } } }
+node { name: "is_two" op: "Equal" input: "shape" input: "two" attr { key: "T" value { type: DT_INT64 } } }
+node { name: "wide" op: "Const" attr { key: "dtype" value { type: DT_INT64 } }
+       attr { key: "value" value { tensor { dtype: DT_INT64 tensor_shape { } int64_val: 1 } } } }
+node { name: "sizes" op: "SelectV2" input: "is_two" input: "wide" input: "shape" attr { key: "T" value { type: DT_INT64 } } }
+node { name: "fives" op: "BroadcastTo" input: "five" input: "sizes"
+       attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tidx" value { type: DT_INT64 } } }
+node { name: "y" op: "ConcatV2" input: "halves:1" input: "column" input: "fives" input: "one"
+       attr { key: "N" value { i: 3 } } attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1286 }
+"#;
+
+#[test]
+fn sizes_follow_splits_ends_beyond_s32_and_selected_shapes() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), SIZES_OF_SHAPES).expect("writable");
+    for size in [3i64, 5] {
+        let x: Vec<f32> = (0..2 * size).map(|k| k as f32 + 0.5).collect();
+        let arrays = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[size, 2], &x))]);
+        std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+        // With a least size of 3, the number of rows is not the number that is selected.
+        let mut tool = tfcompile(place.path());
+        tool.args(["run", "g.pbtxt", "--fetch=y", "--dim=batch=3..9", "--feed=@in.npz", "--out=out.npz"]);
+        succeed(&mut tool);
+        let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+        let mut out = Archive::open(bytes.into(), 1 << 20).expect("an archive");
+        let name = out.names().next().expect("a result").to_owned();
+        let y = out.require(&name).expect("a result");
+        let want: Vec<f32> = x.chunks(2).flat_map(|row| [row[0], row[1], row[0], 5.0]).collect();
+        assert_eq!(y.shape().as_array().expect("an array").sizes(), [size, 4]);
+        assert_eq!(y.floats().expect("floats"), want.into_iter().map(f64::from).collect::<Vec<_>>());
+    }
+}

@@ -5,7 +5,7 @@
 //! without a cache. The caller decides where entries are stored. A returned entry is used only if
 //! its own hash confirms that it was stored under this key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use inkwell::module::Module;
@@ -101,7 +101,8 @@ pub(crate) fn decode(key: &str, entry: &[u8]) -> Option<Generated> {
         rest = after;
         frames.insert(String::from_utf8(name.to_vec()).ok()?, number(&mut rest)?);
     }
-    Some(Generated { object: rest.to_vec(), llvm_ir: None, assembly: None, frames, is_cached: true })
+    let (object, routines) = (rest.to_vec(), BTreeSet::new());
+    Some(Generated { object, llvm_ir: None, assembly: None, frames, routines, is_cached: true })
 }
 
 fn number(bytes: &mut &[u8]) -> Option<u64> {
@@ -135,6 +136,7 @@ mod tests {
             llvm_ir: None,
             assembly: None,
             frames,
+            routines: BTreeSet::new(),
             is_cached: false,
         }
     }

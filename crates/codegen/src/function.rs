@@ -89,7 +89,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         if matches!(self.source.linkage, nest::Linkage::Kernel { .. }) {
             self.begin_kernel()?;
         }
-        self.block(&self.source.body)?;
+        let results = self.block(&self.source.body)?;
         match self.source.linkage {
             nest::Linkage::Entry => {
                 let fine = self.module.context.i32_type().const_zero();
@@ -98,6 +98,10 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             nest::Linkage::Internal | nest::Linkage::Inline | nest::Linkage::Kernel { .. } => {
                 self.builder.build_return(None).built()?;
             }
+            nest::Linkage::Routine => match &results[..] {
+                [result] => drop(self.builder.build_return(Some(result)).built()?),
+                results => drop(self.builder.build_aggregate_return(results).built()?),
+            },
         }
         self.builder.position_at_end(self.slots);
         self.builder.build_unconditional_branch(body).built()?;
@@ -297,7 +301,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let next =
             self.builder.build_int_nsw_add(counter.as_basic_value().into_int_value(), step, "").built()?;
         let last_number = if to_zero { end.get_type().const_zero() } else { end };
-        let again = self.builder.build_int_compare(IntPredicate::SLT, next, last_number, "").built()?;
+        let (tested, limit) = self.narrow_test(next, last_number, [begin, end])?;
+        let again = self.builder.build_int_compare(IntPredicate::SLT, tested, limit, "").built()?;
         let exit = self.new_block();
         self.builder.build_conditional_branch(again, start, exit).built()?;
         self.builder.position_at_end(before);
@@ -322,6 +327,26 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         }
         self.define_all(carried.iter().map(|c| c.result), results.iter().map(|phi| phi.as_basic_value()));
         Ok(())
+    }
+
+    /// Returns the operands of a loop's test as words of 32 bits if these hold all numbers of the
+    /// loop. Small processors have no longer ones, and addresses need no more.
+    fn narrow_test(
+        &self,
+        next: IntValue<'c>,
+        limit: IntValue<'c>,
+        range: [IntValue<'c>; 2],
+    ) -> Result<(IntValue<'c>, IntValue<'c>)> {
+        const FAR: i64 = 1 << 30;
+        let is_near = |bound: IntValue<'c>| {
+            bound.get_sign_extended_constant().is_some_and(|b| (-FAR..FAR).contains(&b))
+        };
+        if !self.module.target.is_microcontroller || !range.into_iter().all(is_near) {
+            return Ok((next, limit));
+        }
+        let i32 = self.module.context.i32_type();
+        let narrow = |value| self.builder.build_int_truncate(value, i32, "").built();
+        Ok((narrow(next)?, narrow(limit)?))
     }
 
     fn while_loop(&mut self, carried: &[Carried], condition: &Block, body: &Block) -> Result<()> {

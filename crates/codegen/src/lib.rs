@@ -16,6 +16,7 @@ mod merge;
 mod module;
 mod object_file;
 mod placement;
+mod routines;
 mod sanitizer;
 mod symbols;
 mod translate;
@@ -27,8 +28,9 @@ pub use device::{
     DeviceImage, DeviceMemory, ImageKind, bundle, compile_device_entry, compile_kernels, kernel_symbol,
 };
 pub use llvm::version as llvm_version;
-pub use loaded::LoadedObject;
+pub use loaded::{LoadedFunctions, LoadedObject};
 pub use machine::{host_target, host_triple};
+pub use routines::compile_routines;
 pub use sanitizer::Sanitizer;
 pub use version::Version;
 
@@ -37,7 +39,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use placement::Placement;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,7 +154,7 @@ pub struct CompiledModule {
     pub stack_bytes: u64,
     /// True if the constants are reached through `<entry_point>_constants_pointer`.
     pub large_constants: bool,
-    /// Functions in address order. Empty for formats without a function table (WebAssembly).
+    /// Functions in address order.
     pub functions: Vec<FunctionSize>,
     /// For each version, the symbol of each function of its program.
     pub symbols: Vec<Vec<String>>,
@@ -227,6 +229,7 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     let units = source.units(target, options);
     let parts = generate_all(&source, &units, target, options, placement)?;
     let frames = parts.iter().flat_map(|part| part.frames.clone()).collect();
+    let used = parts.iter().flat_map(|part| part.routines.clone()).collect();
     let text = |of: fn(&Generated) -> Option<&String>| {
         parts.iter().map(of).collect::<Option<Vec<_>>>().map(|texts| texts.into_iter().cloned().collect())
     };
@@ -238,19 +241,19 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
         Err(_) if !options.object => Vec::new(),
         Err(objects) => merge::merge(&objects)?,
     };
-    let stack_bytes = nest::stack::bound(&source.calls, &frames);
+    let stack_bytes = nest::stack::bound(&self::routines::add_calls(&source.calls, &used), &frames);
     if options.sanitize.is_none() {
         nest::stack::check(stack_bytes)?;
     }
-    let functions = if target.triple.object_format == ObjectFormat::Wasm || !options.object {
-        Vec::new()
-    } else {
+    let functions = if options.object {
         let external = versions.iter().flat_map(|v| v.program.external_symbols()).collect();
         object_file::check_undefined_symbols(&object, target, options, &external)?;
         let functions = object_file::function_sizes(&object, target)?;
         let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
         object_file::write_constants(&mut object, target, &block, chunks)?;
         functions
+    } else {
+        Vec::new()
     };
     let large_constants = placement == Placement::Large;
     Ok(CompiledModule {
@@ -287,6 +290,8 @@ struct Generated {
     assembly: Option<String>,
     /// Size of each function's stack frame in bytes, for functions with a frame.
     frames: BTreeMap<String, u64>,
+    /// Routines for operations without an instruction.
+    routines: BTreeSet<String>,
     /// True if it came from the cache.
     is_cached: bool,
 }
@@ -330,6 +335,7 @@ fn generate_all(
     all.into_iter().map(|(_, generated)| generated).collect()
 }
 
+/// Generates the code of a unit, again if it turns out to need routines.
 fn generate(
     source: &Source<'_>,
     unit: &Unit,
@@ -338,9 +344,37 @@ fn generate(
     options: &CodegenOptions,
     placement: Placement,
 ) -> Result<Generated> {
+    let finds =
+        unit.is_whole && options.sanitize.is_none() && target.triple.object_format == ObjectFormat::Elf;
+    let searched = CodegenOptions { object: options.object || target.is_microcontroller, ..options.clone() };
+    let mut routines = BTreeSet::new();
+    loop {
+        let generated = generate_with(source, unit, machine, target, &searched, placement, &routines)?;
+        let more = if finds && searched.object {
+            self::routines::missing(&generated.object)?
+        } else {
+            BTreeSet::new()
+        };
+        if more.is_empty() {
+            let object = if options.object { generated.object } else { Vec::new() };
+            return Ok(Generated { object, routines, ..generated });
+        }
+        routines.extend(more);
+    }
+}
+
+fn generate_with(
+    source: &Source<'_>,
+    unit: &Unit,
+    machine: &TargetMachine,
+    target: &Target,
+    options: &CodegenOptions,
+    placement: Placement,
+    routines: &BTreeSet<String>,
+) -> Result<Generated> {
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
-    let module = &translate::translate(&context, machine, source, unit, options, placement)?;
+    let module = &translate::translate(&context, machine, source, unit, options, placement, routines)?;
     if cfg!(debug_assertions) {
         module.verify().map_err(|e| {
             Error::internal(format!(
@@ -386,7 +420,14 @@ fn optimize_and_emit(
             target.triple.as_str()
         )));
     }
-    Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames(), is_cached: false })
+    Ok(Generated {
+        object,
+        llvm_ir,
+        assembly,
+        frames: diagnostics.frames(),
+        routines: BTreeSet::new(),
+        is_cached: false,
+    })
 }
 
 /// Returns the passes: inlining of marked functions and elimination of common subexpressions. The

@@ -76,6 +76,25 @@ impl LoadedObject {
     }
 }
 
+/// Functions of an object, callable as long as this value lives.
+#[derive(Debug)]
+pub struct LoadedFunctions(Jit);
+
+impl LoadedFunctions {
+    /// Loads an object for this machine.
+    pub fn load(object: &[u8]) -> Result<Self> {
+        llvm::initialize();
+        let jit = Jit::create()?;
+        jit.add(object)?;
+        Ok(Self(jit))
+    }
+
+    /// Returns the address of a function that the object exports.
+    pub fn address(&self, symbol: &str) -> Result<NonNull<()>> {
+        self.0.lookup(symbol)
+    }
+}
+
 impl Jit {
     fn create() -> Result<Self> {
         let mut jit = null_mut();

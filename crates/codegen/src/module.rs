@@ -122,10 +122,13 @@ impl<'c> ModuleTranslator<'c> {
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
             function.parameters.iter().map(parameter_type).collect();
         let entry = function.linkage == nest::Linkage::Entry;
-        let ty = if entry {
-            self.context.i32_type().fn_type(&parameters, false)
-        } else {
-            self.context.void_type().fn_type(&parameters, false)
+        let results: Vec<BasicTypeEnum<'c>> =
+            function.body.yields.iter().map(|&id| self.ty(function.values[id])).collect();
+        let ty = match &results[..] {
+            [] if entry => self.context.i32_type().fn_type(&parameters, false),
+            [] => self.context.void_type().fn_type(&parameters, false),
+            [result] => result.fn_type(&parameters, false),
+            results => self.context.struct_type(results, false).fn_type(&parameters, false),
         };
         let exported = is_kernel || entry && symbol.as_bytes() == self.module.get_name().to_bytes();
         let is_shared = !is_kernel && !is_whole && function.linkage != nest::Linkage::Inline;
@@ -154,7 +157,7 @@ impl<'c> ModuleTranslator<'c> {
     fn add_attributes(&self, function: &nest::Function, value: FunctionValue<'c>) {
         match function.linkage {
             nest::Linkage::Entry => self.extend_status(value),
-            nest::Linkage::Internal => self.mark("noinline", value),
+            nest::Linkage::Internal | nest::Linkage::Routine => self.mark("noinline", value),
             nest::Linkage::Inline => self.mark("alwaysinline", value),
             // `add_device_attributes` handles kernels.
             nest::Linkage::Kernel { .. } => {}
@@ -288,7 +291,14 @@ impl<'c> ModuleTranslator<'c> {
         if self.sanitize == Some(Sanitizer::Thread) {
             return true;
         }
-        let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
+        // WebAssembly has instructions for both.
+        let is_wasm = self.target.triple.architecture == Architecture::Wasm32;
+        if is_wasm && !self.target.features.split(',').any(|feature| feature.starts_with("-bulk-memory")) {
+            return false;
+        }
+        // Some microcontrollers access addresses of any alignment only byte by byte.
+        let few = if self.target.is_microcontroller { 4 } else { 16 };
+        let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= few);
         let other_names = self.target.triple.architecture == Architecture::Arm
             || self.target.triple.object_format == ObjectFormat::MachO;
         (other_names || self.freestanding) && !small
@@ -312,6 +322,7 @@ impl<'c> ModuleTranslator<'c> {
             Architecture::X86 | Architecture::X86_64 => Ok("llvm.readcyclecounter"),
             Architecture::Aarch64 | Architecture::Riscv64 => Ok("llvm.readsteadycounter"),
             Architecture::Arm
+            | Architecture::Riscv32
             | Architecture::Wasm32
             | Architecture::Nvptx64
             | Architecture::Spirv64

@@ -4,6 +4,8 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use support::{Error, Result};
 use target::{Architecture, ObjectFormat, Target};
 
+use wasm::WasmObject;
+
 use crate::placement::{Placement, no_memory};
 use crate::{CodegenOptions, FunctionSize, elf};
 
@@ -72,6 +74,12 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
 
 /// Returns the file range of a symbol's bytes.
 fn existing_range(bytes: &[u8], target: &Target, name: &str, size: u64) -> Result<std::ops::Range<usize>> {
+    if is_wasm(target) {
+        let range = WasmObject::parse(bytes)?.data_range(name);
+        return range
+            .filter(|range| range.len() as u64 >= size)
+            .ok_or_else(|| Error::internal(format!("the object has no {size} bytes of symbol '{name}'")));
+    }
     let file = parse(bytes)?;
     let symbol = file
         .symbols()
@@ -96,6 +104,10 @@ fn existing_range(bytes: &[u8], target: &Target, name: &str, size: u64) -> Resul
 
 /// Returns the sizes of the functions that the object defines, in address order.
 pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<FunctionSize>> {
+    if is_wasm(target) {
+        let sizes = WasmObject::parse(bytes)?.function_sizes().into_iter();
+        return Ok(sizes.map(|size| FunctionSize { name: size.name, bytes: size.bytes }).collect());
+    }
     let file = parse(bytes)?;
     let mut functions: Vec<(u64, u64, String)> = file
         .symbols()
@@ -126,10 +138,9 @@ pub(crate) fn check_undefined_symbols(
     options: &CodegenOptions,
     external: &std::collections::BTreeSet<&str>,
 ) -> Result<()> {
-    let file = parse(bytes)?;
     let allowed: &[&str] = if options.freestanding { &[] } else { &ALLOWED };
-    for symbol in file.symbols().filter(|s| s.is_undefined()) {
-        let name = symbol_name(target, symbol.name());
+    for (name, user) in undefined_symbols(bytes, target)? {
+        let name = name.as_str();
         // `_fltused` is not a function: it marks objects with floating-point code for Windows'
         // linkers, which define it.
         let marker = target.triple.object_format == ObjectFormat::Coff
@@ -144,7 +155,7 @@ pub(crate) fn check_undefined_symbols(
         {
             continue;
         }
-        let user = using_function(&file, symbol.index(), target).unwrap_or_else(|| "(unknown)".to_owned());
+        let user = user.unwrap_or_else(|| "(unknown)".to_owned());
         let message = format!(
             "the code for {} calls the library function '{name}' in function '{user}'; of such, an object may call \
              only these: [{}]",
@@ -163,6 +174,25 @@ pub(crate) fn check_undefined_symbols(
         });
     }
     Ok(())
+}
+
+/// Returns the names of the undefined symbols, each with a function that uses it, if known.
+fn undefined_symbols(bytes: &[u8], target: &Target) -> Result<Vec<(String, Option<String>)>> {
+    if is_wasm(target) {
+        let object = WasmObject::parse(bytes)?;
+        return Ok(object.undefined_symbols().map(|name| (name.to_owned(), None)).collect());
+    }
+    let file = parse(bytes)?;
+    let undefined = file.symbols().filter(|s| s.is_undefined());
+    let named = undefined.map(|symbol| {
+        let name = symbol_name(target, symbol.name()).to_owned();
+        (name, using_function(&file, symbol.index(), target))
+    });
+    Ok(named.collect())
+}
+
+fn is_wasm(target: &Target) -> bool {
+    target.triple.object_format == ObjectFormat::Wasm
 }
 
 /// Returns the first function whose code refers to a symbol.
@@ -187,7 +217,7 @@ fn using_function(
     })
 }
 
-fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))
 }
 

@@ -31,9 +31,6 @@ impl Placement {
         if size == 0 {
             return Ok(Self::None);
         }
-        if target.triple.object_format == ObjectFormat::Wasm {
-            return Err(Error::unsupported("constants in WebAssembly objects are not supported"));
-        }
         if elf64 && !in_place {
             let large = size > options.large_constants;
             return Ok(if large { Self::Large } else { Self::Appended });

@@ -14,8 +14,8 @@ use crate::module::ModuleTranslator;
 use crate::placement::Placement;
 use crate::units::{Source, Unit};
 
-/// Translates a unit. The last unit also contains the code that selects a version, compiled for the
-/// baseline.
+/// Translates a unit and the given routines. The last unit also contains the code that selects a
+/// version, compiled for the baseline.
 pub(crate) fn translate<'c>(
     context: &'c Context,
     machine: &TargetMachine,
@@ -23,6 +23,7 @@ pub(crate) fn translate<'c>(
     unit: &Unit,
     options: &CodegenOptions,
     constants: Placement,
+    routines: &BTreeSet<String>,
 ) -> Result<Module<'c>> {
     let mut module = ModuleTranslator::new(context, machine, source.versions[0].target, options);
     if unit.is_last {
@@ -37,6 +38,10 @@ pub(crate) fn translate<'c>(
     if unit.is_last && !source.levels.is_empty() {
         module.begin_program(source.baseline, 0);
         module.dispatch(&options.entry_point, &source.levels, &entries)?;
+    }
+    if !routines.is_empty() {
+        module.begin_program(source.versions[0].target, 0);
+        crate::routines::translate(&mut module, routines)?;
     }
     Ok(module.module)
 }

@@ -97,9 +97,10 @@ fn sanitizers_need_a_library() {
     assert!(error.message().contains("--freestanding"), "{error}");
 }
 
-/// Without floating-point instructions, the compiler's own library would have to do the arithmetic.
+/// Without floating-point instructions, the object contains the routines that do the arithmetic,
+/// and with them it does not.
 #[test]
-fn processors_without_the_instructions_are_refused() {
+fn processors_without_the_instructions_get_routines() {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
     let x = b.load(Type::scalar(ScalarType::F32), frame, 4);
@@ -107,13 +108,16 @@ fn processors_without_the_instructions_are_refused() {
     b.store(y, frame, 4);
     let mut program = Program::default();
     program.functions.push(b.finish());
-    let compile_for = |features| {
+    let symbols = |features| {
         let target = Target::new("riscv64-unknown-elf", "", features).expect("a triple");
-        compile(&program, &target, &options(), &Constants::default()).map(|_| ())
+        let compiled = compile(&program, &target, &options(), &Constants::default()).expect("compiles");
+        let file = object::File::parse(&compiled.object[..]).expect("an object");
+        let undefined = file.symbols().filter(|s| s.is_undefined() && s.name() != Ok("")).count();
+        assert_eq!(undefined, 0, "for '{features}'");
+        let local = |name: &str| file.symbols().any(|s| s.is_local() && s.name() == Ok(name));
+        (local("__mulsf3"), compiled.stack_bytes)
     };
-    let error = compile_for("").expect_err("it calls __mulsf3");
-    assert_eq!(error.kind(), support::ErrorKind::Unsupported);
-    assert!(error.message().contains("'__mulsf3' in function 'my_model'"), "{error}");
-    assert!(error.message().contains("--target-features"), "{error}");
-    compile_for("+m,+f,+d").expect("it multiplies by itself");
+    let (soft, hard) = (symbols(""), symbols("+m,+f,+d"));
+    assert!(soft.0 && !hard.0, "{soft:?} {hard:?}");
+    assert!(soft.1 > hard.1, "the routine's frame counts: {soft:?} {hard:?}");
 }

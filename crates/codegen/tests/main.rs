@@ -6,6 +6,7 @@ mod addresses;
 mod freestanding;
 mod large;
 mod large_constants;
+mod routines;
 mod targets;
 mod units;
 mod versions;

@@ -233,3 +233,43 @@ fn long_vectors_are_one_register() {
         assert!(!instructions.is_empty(), "{assembly}");
     }
 }
+
+/// Links an object for WebAssembly as modules for the web are linked.
+fn link(object: &[u8], is_threaded: bool) -> support::Result<Vec<u8>> {
+    let threads = is_threaded.then_some(wasm::Threads { parallel_for: "parallel_for" });
+    let exports = &["entry", "entry_constants"];
+    let options = wasm::LinkOptions { exports, stack_bytes: 1000, threads };
+    Ok(wasm::link(&wasm::WasmObject::parse(object)?, &options)?.bytes)
+}
+
+#[test]
+fn webassembly_objects_hold_constants_and_link() {
+    let features = "+simd128,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint";
+    let target = Target::new("wasm32-unknown-unknown", "", features).expect("a triple");
+    let block: Vec<u8> = (0..200u8).collect();
+    let constants = Constants { size: 256, chunks: vec![(64, &block[..100]), (0, &block[100..130])] };
+    let compiled =
+        compile(&program(), &target, &CodegenOptions::new("entry"), &constants).expect("WebAssembly");
+    let object = wasm::WasmObject::parse(&compiled.object).expect("an object");
+    let range = object.data_range("entry_constants").expect("defined");
+    let bytes = &compiled.object[range];
+    assert_eq!((bytes.len(), &bytes[..30], &bytes[64..164]), (256, &block[100..130], &block[..100]));
+    assert!(bytes[30..64].iter().all(|&byte| byte == 0));
+    assert_eq!(object.undefined_symbols().count(), 0);
+    assert!(compiled.functions.iter().any(|f| f.name == "entry" && f.bytes > 0), "{:?}", compiled.functions);
+    for is_threaded in [false, true] {
+        let module = link(&compiled.object, is_threaded).expect("a module");
+        assert!(module.windows(100).any(|window| window == &block[..100]));
+        // Numbers that the object pads are shorter.
+        assert!(module.len() < compiled.object.len());
+    }
+    // Damage is an error, or yields another module, but no panic.
+    for end in 0..compiled.object.len() {
+        let _ = link(&compiled.object[..end], true);
+    }
+    for at in 8..compiled.object.len() {
+        let mut damaged = compiled.object.clone();
+        damaged[at] ^= 0x55;
+        let _ = link(&damaged, false);
+    }
+}

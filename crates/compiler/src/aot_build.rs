@@ -5,7 +5,7 @@ use crate::compiled::MachineCode;
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
     Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, FunctionClass,
-    HeaderOptions, LayoutHash, MemorySizes, MetadataOptions, Provenance, RustOptions, Signature,
+    HeaderOptions, LayoutHash, MemorySizes, MetadataOptions, Provenance, RustOptions, Signature, WebModule,
 };
 use buffers::{ConstantsBlock, ConstantsPool};
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub struct AotOptions {
     pub c_header: Option<CHeaderOptions>,
     /// Options of the Rust module; `None` to omit it.
     pub rust: Option<RustOptions>,
+    /// Name of the files of a module for the web; `None` to omit it.
+    pub web: Option<String>,
     /// True to write a program in C that tests the object.
     pub test_program: bool,
     /// True to write a program in C that measures the object.
@@ -48,6 +50,7 @@ impl AotOptions {
             header: HeaderOptions::default(),
             c_header: None,
             rust: None,
+            web: None,
             test_program: false,
             benchmark_program: false,
             constants: ConstantsMode::Embed,
@@ -69,6 +72,8 @@ pub struct Outputs {
     pub c_header: Option<String>,
     /// Text of the Rust module, if requested.
     pub rust: Option<String>,
+    /// Modules for the web, if requested.
+    pub web: Option<WebModule>,
     /// Text of the program that tests the object, if requested.
     pub test_program: Option<String>,
     /// Text of the program that measures the object, if requested.
@@ -312,6 +317,8 @@ fn write(
     let header = aot::header(&artifact, &options.header)?;
     let c_header = options.c_header.as_ref().map(|c| aot::c_header(&artifact, c)).transpose()?;
     let rust = options.rust.as_ref().map(|rust| aot::rust_module(&artifact, rust)).transpose()?;
+    let output = &object.code.output.object;
+    let web = options.web.as_ref().map(|name| aot::web_module(&artifact, output, name)).transpose()?;
     let test_program = options.test_program.then(|| aot::test_program(&artifact)).transpose()?;
     let benchmark_program =
         options.benchmark_program.then(|| aot::benchmark_program(&artifact)).transpose()?;
@@ -329,6 +336,7 @@ fn write(
         header,
         c_header,
         rust,
+        web,
         test_program,
         benchmark_program,
         metadata_object,

@@ -196,7 +196,7 @@ fn lower_versions(
 }
 
 /// Lowers the modules of a program in pieces for all targets.
-fn lower_batch(
+pub(crate) fn lower_batch(
     program: &Program,
     options: &BackOptions,
     pool: &mut ConstantsPool,

@@ -1,5 +1,6 @@
 //! Check of a model that lists everything that prevents it from compiling.
 
+use crate::back::{is_in_pieces, lower_batch};
 use crate::device::serial_kernels;
 use crate::versions::variants;
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
@@ -57,14 +58,24 @@ pub fn check(
         checked.problems.extend(examined.problems);
     }
     if checked.problems.is_empty() {
+        // Nodes of a batch of independent rows need not support a range of sizes.
+        let whole = (config.dimension.len() == 1).then(|| graph.clone());
         let mut program = tf::prepare(graph, config.clone())?;
         program.loop_bounds.clone_from(loop_bounds);
-        checked.problems = import::problems(&program);
-        if checked.problems.is_empty()
-            && let Err(error) = front::import_program(program, observer)
-                .and_then(|program| compile(program, options, observer, &mut checked))
-        {
-            checked.problems.push(Problem::of_graph(error));
+        let problems = import::problems(&program);
+        let imported = match whole {
+            _ if problems.is_empty() => Some(front::import_program(program, observer)),
+            Some(graph) => {
+                front::import_bounded(graph, config.clone(), loop_bounds.clone(), observer).ok().map(Ok)
+            }
+            None => None,
+        };
+        match imported {
+            Some(imported) => {
+                let compiled = imported.and_then(|program| compile(program, options, observer, &mut checked));
+                checked.problems.extend(compiled.err().map(Problem::of_graph));
+            }
+            None => checked.problems = problems,
         }
     } else {
         add_unsupported_nodes(&mut checked, &examined.ops);
@@ -109,11 +120,15 @@ fn compile(
     checked: &mut Checked,
 ) -> Result<()> {
     let class = aot::parse_cpp_class("Model")?;
-    let Program { mut module, interface, .. } = program;
-    let signature = Signature { entry_point: &options.entry_point, cpp_class: &class, interface: &interface };
+    let interface = &program.interface;
+    let signature = Signature { entry_point: &options.entry_point, cpp_class: &class, interface };
     signature.validate()?;
-    checked.accessors = aot::accessors(&interface)?;
+    checked.accessors = aot::accessors(interface)?;
     checked.dimensions = interface.sizes().map(|(_, size, range)| (size.label(), range)).collect();
+    if is_in_pieces(&program, options) {
+        return lower_batch(&program, options, &mut buffers::ConstantsPool::default(), observer).map(drop);
+    }
+    let mut module = program.module;
     pipeline_for(options.targets(), options.plan.clone()).run(
         &mut module,
         &options.disabled_passes,

@@ -102,6 +102,14 @@ fn onnx_model(path: &Path, bytes: &Bytes, options: &mut LoadOptions) -> Result<F
         DimSize::Range(..) | DimSize::Named(_) => None,
     });
     let known: BTreeMap<String, i64> = known.collect();
+    // Sizes of the model's own names are set in the model, whose dimensions then have no names.
+    for size in options.infer.dims.values_mut() {
+        if let DimSize::Named(name) = size
+            && let Some(&known) = known.get(name)
+        {
+            *size = DimSize::Known(known);
+        }
+    }
     let read = onnx::read(bytes, &known, &mut external)?;
     options.infer.dims.retain(|name, _| !known.contains_key(name) || !read.dims.contains(name));
     Ok(read.foreign)

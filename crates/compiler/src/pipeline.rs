@@ -259,6 +259,9 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let precision = options.precision;
     let on_device = targets.iter().any(|target| target.gpu.is_some());
     let has_byte_products = targets.iter().any(|target| target.byte_products.is_some());
+    // Bytes take little of a small memory, and loads extend them.
+    let keeps_bytes = has_byte_products || targets.iter().any(|target| target.is_microcontroller);
+    let has_floats = targets.iter().all(|target| target.has_f32);
     let (attention_targets, attention_options) = (targets.clone(), options.clone());
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
@@ -282,14 +285,16 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         // Contractions have their final operands. Before lookups are fused.
         pipeline.insert_before(ConcatenateInPlace.name(), Box::new(panels));
     }
-    if !has_byte_products {
+    if !keeps_bytes {
         // Converting all bytes once is faster than converting each where it is used.
         pipeline.remove(ByteContraction::default().name());
+    }
+    if !has_byte_products {
         // Products of floats are faster than those of integers of 32 bits.
         pipeline.remove(QuantizedContraction.name());
     }
     // Devices may add without rounding the product.
-    if !has_byte_products || on_device {
+    if !has_byte_products || on_device || !has_floats {
         pipeline.remove(FloatRequantization.name());
     }
     if on_device {

@@ -105,7 +105,9 @@ pub(crate) fn pieces(
     // The estimates do not know how tiles fit few rows, so a second size is always there.
     let second = sizes.iter().copied().find(|&size| size >= STEP.max(low + 1)).or(sizes.last().copied());
     let (mut sized, mut uses): (Vec<SizedModule>, Option<Vec<RowUse>>) = (Vec::new(), None);
-    for &size in sizes.iter().filter(|&&size| size > 1) {
+    // The largest batch also shows what begins beyond the sizes: a slice of the first 100 rows.
+    let largest = (!sizes.contains(&high)).then_some(high);
+    for size in sizes.iter().copied().chain(largest).filter(|&size| size > 1) {
         let Program { module, interface, .. } = import(size)?;
         let found = independent_rows(&module, &batched, size).map_err(|dependence| {
             let instruction = &module[dependence.computation][dependence.instruction];
@@ -121,6 +123,7 @@ pub(crate) fn pieces(
         sized.push(SizedModule { size, is_required, module });
     }
     check_numbers(&sized, &row.module, &batched, import)?;
+    sized.retain(|module| Some(module.size) != largest);
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
     if low == 0 && uses.contains(&RowUse::None) {

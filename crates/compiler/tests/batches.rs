@@ -248,6 +248,36 @@ fn the_number_of_rows_is_that_of_the_batch_and_not_of_a_piece() {
 }
 
 #[test]
+fn the_first_rows_of_a_large_batch_are_not_those_of_each_piece() {
+    // No size with code has more than eight rows.
+    let program = |limit: i64| {
+        let ends = |name: &str, ends: [i64; 2]| {
+            format!(
+                "node {{ name: \"{name}\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: DT_INT32 }} }} attr {{ key: \
+                 \"value\" value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: 2 }} }} int_val: {} int_val: {} }} }} }} }}\n",
+                ends[0], ends[1]
+            )
+        };
+        let slice = "node { name: \"z\" op: \"StridedSlice\" input: \"x\" input: \"begin\" input: \"end\" input: \"steps\" \
+            attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"Index\" value { type: DT_INT32 } } }\n";
+        let extra = ends("begin", [0, 0]) + &ends("end", [limit, 6]) + &ends("steps", [1, 1]) + slice;
+        import(&graph(&extra), &config(&["z", "g"], 1, 11)).expect("imports")
+    };
+    assert!(!program(11).sized.is_empty());
+    let program = program(10);
+    assert!(program.sized.is_empty());
+    let options = in_process_options(host("").expect("this machine"));
+    let compiled = compile_program(program, &options, &mut NoObserver).expect("compiles");
+    let executable = Executable::load(&compiled).expect("loads");
+    for rows in [9usize, 10, 11] {
+        let arguments = arguments(11, rows);
+        let results = executable.run(&arguments).expect("it runs");
+        let x = arguments[0].to_vec::<f32>().expect("floats");
+        assert_eq!(results[0].to_vec::<f32>().as_deref(), Some(&x[..6 * rows.min(10)]), "{rows} rows");
+    }
+}
+
+#[test]
 fn sizes_that_only_fixed_batches_know_are_those_of_the_pieces() {
     let constant = |name: &str, values: &[i64]| {
         let numbers: Vec<String> = values.iter().map(|value| format!("int_val: {value}")).collect();
@@ -408,6 +438,17 @@ fn an_array_without_elements_keeps_the_size_of_the_batch() {
     let x = Literal::from_elements::<f32>(&[3, 0], &[]);
     let packed = run_node(pack, [&[-1, 0], &[8, 0]], (1, 8), &x, 3, 0);
     assert_eq!(packed.array_shape().sizes(), [3, 2, 0]);
+}
+
+#[test]
+fn a_new_dimension_is_not_the_one_that_may_be_empty() {
+    let pack = "node { name: \"y\" op: \"Pack\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } \
+        attr { key: \"N\" value { i: 1 } } attr { key: \"axis\" value { i: 0 } } }\n";
+    for rows in [0, 1] {
+        let x = Literal::from_elements(&[i64::from(rows), 3], &[1.0f32, 2.0, 3.0][..3 * rows as usize]);
+        let found = run_node(pack, [&[-1, 3], &[1, 3]], (0, 1), &x, rows, 0);
+        assert_eq!(found.array_shape().sizes(), [1, i64::from(rows), 3]);
+    }
 }
 
 #[test]

@@ -227,6 +227,35 @@ fn factors_multiply_to_what_was_factored() {
     }
 }
 
+/// Triangular factors of matrices of any form, with and without blocks of columns.
+#[test]
+fn lu_factors_multiply_to_the_rows_in_order() {
+    for sizes in [[2i64, 5, 5], [2, 8, 4], [2, 3, 7], [1, 150, 70], [1, 70, 150]] {
+        let [batch, rows, columns] = sizes.map(|size| size as usize);
+        let a = noise(&sizes, 8);
+        let got = evaluate(std::slice::from_ref(&a), |_, a| {
+            let lu = matrices::lu(a[0]);
+            vec![lu.factors, lu.permutation]
+        });
+        let Literal::Tuple(parts) = got else { panic!("two arrays") };
+        let (a, factors) = (elements(&a), elements(&parts[0]));
+        let order = parts[1].to_vec::<i32>().expect("s32");
+        for (b, row) in (0..batch).flat_map(|b| (0..rows).map(move |row| (b, row))) {
+            let at = |row: usize, column: usize| factors[(b * rows + row) * columns + column];
+            let source = b * rows + order[b * rows + row] as usize;
+            for column in 0..columns {
+                let last = row.min(column);
+                let product: f64 = (0..=last)
+                    .filter(|&k| k < columns)
+                    .map(|k| if k == row { at(k, column) } else { at(row, k) * at(k, column) })
+                    .sum();
+                let error = (product - a[source * columns + column]).abs();
+                assert!(error < 1e-11, "{sizes:?}: row {row}, column {column}: {error:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_matrix_without_full_rank_has_whole_factors() {
     // The second column is twice the first, the third is zero.

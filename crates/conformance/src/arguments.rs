@@ -100,6 +100,8 @@ pub struct RunOptions {
     pub target_cpu: Option<String>,
     /// The kind of GPU to run on: `cuda` or `opencl`.
     pub device: Option<String>,
+    /// The target to run as modules for the web: `wasm32`.
+    pub web: Option<String>,
     /// Time limit per case.
     pub time_limit: Duration,
     /// Succeed even if cases are unsupported.
@@ -129,6 +131,7 @@ Runs recorded cases through the compiler, and compares the results with TensorFl
     --c-source COMMAND   write C source and compile it with COMMAND, such as 'gcc -std=c11 -O1 -march=native'
     --plain-c            write C source without vectors
     --device KIND        run on a GPU: cuda or opencl
+    --web TARGET         run in Node: wasm32, wasm32-relaxed, or wasm32-threads
     --timeout SECONDS    limit the time of a case (default 60)
     --allow-unsupported  exit 0 if all failures are unsupported ops
     --known FILE         exit 0 if exactly these cases fail (a TOML list of cases and reasons)
@@ -155,6 +158,7 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             plain_c: arguments.switch("--plain-c"),
             target_cpu: arguments.value("--target-cpu")?,
             device: arguments.value("--device")?,
+            web: arguments.value("--web")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,
             allow_unsupported: arguments.switch("--allow-unsupported"),
             known: arguments.value("--known")?,

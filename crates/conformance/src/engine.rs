@@ -163,7 +163,8 @@ pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
     }
 }
 
-fn input(case: &Case) -> Result<Input> {
+/// Reads a case's graph and config.
+pub(crate) fn input(case: &Case) -> Result<Input> {
     Input::parse(
         File { name: "graph.pb", content: case.graph.clone() },
         File { name: "config.pbtxt", content: case.config.clone() },

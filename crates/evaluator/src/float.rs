@@ -123,6 +123,8 @@ pub(crate) fn unary(function: Unary, x: f64) -> Option<f64> {
         Unary::Floor => x.floor(),
         Unary::Log => libm::log(x),
         Unary::Log1p => libm::log1p(x),
+        // The reciprocal of 1 + exp(-x) would be 0 where exp(-x) overflows.
+        Unary::Logistic if x < 0.0 => libm::exp(x) / (1.0 + libm::exp(x)),
         Unary::Logistic => 1.0 / (1.0 + libm::exp(-x)),
         Unary::Negate => -x,
         Unary::RoundNearestAfz => x.round(),

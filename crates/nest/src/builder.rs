@@ -66,14 +66,19 @@ impl FunctionBuilder {
     }
 
     /// Returns the finished function.
-    pub fn finish(mut self) -> Function {
+    pub fn finish(self) -> Function {
+        self.finish_yielding(Vec::new())
+    }
+
+    /// Returns the finished routine, with its results.
+    pub fn finish_yielding(mut self, yields: Vec<ValueId>) -> Function {
         let statements = self.open.pop().expect("the function's body is closed");
         assert!(self.open.is_empty(), "found a region that is still open");
         Function {
             name: self.name,
             parameters: self.parameters,
             values: self.values,
-            body: Block { statements, yields: Vec::new() },
+            body: Block { statements, yields },
             linkage: self.linkage,
         }
     }

@@ -457,6 +457,9 @@ pub enum Linkage {
         /// Number of threads of a workgroup.
         threads: u32,
     },
+    /// Local to the object, and called by the code generator in place of an operation without an
+    /// instruction. Its name is its symbol. The body yields the result: one or two scalars.
+    Routine,
 }
 
 /// A function.
@@ -468,7 +471,7 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
     /// The type of each value.
     pub values: IdVec<ValueId, Type>,
-    /// Body of the function. It yields no values.
+    /// Body of the function. Only a routine's yields values.
     pub body: Block,
     /// Visibility.
     pub linkage: Linkage,

@@ -108,7 +108,17 @@ impl<'p> Verifier<'p> {
                 "expected addresses as the parameters of a kernel, the guard first".to_owned()
             })?;
         }
-        self.region(&function.body, &[])?;
+        let results: Vec<Type> = if function.linkage == Linkage::Routine {
+            let yields = &function.body.yields;
+            require((1..=2).contains(&yields.len()), || {
+                "expected one or two results of a routine".to_owned()
+            })?;
+            yields.iter().map(|&id| self.ty(id)).collect::<Result<_>>()?
+        } else {
+            Vec::new()
+        };
+        require(results.iter().all(|ty| ty.lanes == 1), || "expected scalars as results".to_owned())?;
+        self.region(&function.body, &results)?;
         uniform::check_barriers(function)?;
         match self.defined.iter().position(|defined| !defined) {
             Some(index) => Err(Error::internal(format!("{} has no definition", ValueId::from_index(index)))),

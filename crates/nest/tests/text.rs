@@ -112,7 +112,7 @@ fn comments_and_blanks_do_not_matter() {
 #[test]
 fn malformed_text_is_refused_with_its_line() {
     for (text, line, message) in [
-        ("outer fn", 1, "expected entry, internal, inline, or kernel, found 'outer'"),
+        ("outer fn", 1, "expected entry, internal, inline, kernel, or routine, found 'outer'"),
         ("kernel fn", 1, "'fn' is not a valid number here"),
         ("entry fn \"e", 1, "missing the end of a string"),
         ("entry fn \"e\\q\" () {\n}", 1, "expected an escape"),

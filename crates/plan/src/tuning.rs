@@ -93,6 +93,7 @@ pub fn machine(target: &Target) -> String {
         Architecture::X86 => "x86",
         Architecture::Aarch64 => "aarch64",
         Architecture::Arm => "arm",
+        Architecture::Riscv32 => "riscv32",
         Architecture::Riscv64 => "riscv64",
         Architecture::Wasm32 => "wasm32",
         Architecture::Nvptx64 => "nvptx64",

@@ -100,12 +100,51 @@ fn is_armv8(target: &Target) -> bool {
             .any(|n| target.cpu.starts_with(n) && target.cpu.len() > 9)
 }
 
+/// True for microcontrollers: the M profile.
+fn is_profile_m(target: &Target) -> bool {
+    let name = target.triple.as_str().split('-').next().unwrap_or_default();
+    let is_name = |name: &str| name.starts_with("thumbv") || name.starts_with("armv");
+    is_name(name) && (name.ends_with('m') || name.ends_with("m.main") || name.ends_with("m.base"))
+}
+
+/// Microcontrollers: scalars, or MVE's eight vectors of 16 bytes.
+fn describe_cortex_m(target: &mut Target) {
+    const K: u64 = 1 << 10;
+    let cpu = target.cpu.clone();
+    let is = |names: &[&str]| names.contains(&cpu.as_str());
+    let hard = target.triple.as_str().ends_with("hf");
+    let doubles = is(&["cortex-m7", "cortex-m55", "cortex-m85", "cortex-m52"]);
+    let floats = doubles || is(&["cortex-m4", "cortex-m33", "cortex-m35p", "star-mc1"]);
+    // The ABI of hard floats promises the registers that LLVM assumes by the processor.
+    target.has_f32 = (floats || hard) && !["-vfp2sp", "-fpregs"].iter().any(|f| target.features.contains(f));
+    target.has_f64 = target.has_f32 && target.has("fp64", doubles);
+    // `vfma` takes as long as `vmul` and `vadd`.
+    target.has_fma = target.has_f32;
+    target.has_rounding = target.has_f32 && !is(&["", "cortex-m4"]);
+    let vectors = target.has("mve", is(&["cortex-m55", "cortex-m85", "cortex-m52"]));
+    target.has_mve = vectors;
+    let multiplies_pairs = is(&["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "star-mc1"]);
+    if !vectors && target.has("dsp", multiplies_pairs) {
+        target.byte_products = Some(ByteProducts::Dual);
+    } else if !vectors {
+        target.byte_products = Some(ByteProducts::Single);
+    }
+    (target.vector_bytes, target.vector_registers) = if vectors { (16, 8) } else { (4, 12) };
+    // Those with tightly coupled memory or caches have some tens of KiB. The others read their
+    // memory in a cycle, and flash with some wait states that a prefetcher hides.
+    target.l1_bytes = if doubles { 32 * K } else { 16 * K };
+    target.l2_bytes = 64 * K;
+}
+
 /// 32 bits: NEON, which ARMv7-A has unless the features disable it; otherwise scalars. NEON's
 /// arithmetic flushes denormal numbers to zero. Programs that need them can use `-neon`.
 pub(crate) fn describe_arm(target: &mut Target) {
+    if is_profile_m(target) {
+        return describe_cortex_m(target);
+    }
     let name = target.triple.as_str().split('-').next().unwrap_or_default();
-    let is_profile_a = ["armv7", "armv8", "armv9", "thumbv7"].iter().any(|n| name.starts_with(n))
-        && !["m", "em", "r"].iter().any(|profile| name.ends_with(profile));
+    let is_profile_a =
+        ["armv7", "armv8", "armv9", "thumbv7"].iter().any(|n| name.starts_with(n)) && !name.ends_with('r');
     let armv8 = is_armv8(target);
     let neon = target.has("neon", is_profile_a || armv8 || target.cpu.starts_with("cortex-a"));
     target.vector_registers = 16;

@@ -8,6 +8,7 @@ mod gpu;
 mod names;
 mod riscv;
 mod triple;
+mod wasm;
 mod x86;
 
 pub use gpu::{DEVICE_NAMES, Gpu, parse_devices};
@@ -32,6 +33,12 @@ pub enum ByteProducts {
     /// Signed bytes are multiplied as 16 bits, which are added in pairs to 32 bits: two products in
     /// each of twice as many lanes. NEON without dot products.
     Halves,
+    /// The four signed bytes of a word are widened to two pairs of 16 bits, and each pair is
+    /// multiplied and added to a word: `smlad` of Cortex-M, for scalars only.
+    Dual,
+    /// The four signed bytes of a word are multiplied one by one: no faster than single bytes, but
+    /// constants stay small.
+    Single,
 }
 
 impl ByteProducts {
@@ -39,7 +46,7 @@ impl ByteProducts {
     pub fn takes(self, is_signed: bool) -> bool {
         match self {
             Self::Unsigned => !is_signed,
-            Self::Signed | Self::Halves => is_signed,
+            Self::Signed | Self::Halves | Self::Dual | Self::Single => is_signed,
             Self::Either | Self::Widened => true,
         }
     }
@@ -69,8 +76,17 @@ pub struct Target {
     pub pointer_bytes: u32,
     /// Size in bytes of the widest vector register worth using; 4 without vector registers.
     pub vector_bytes: u32,
+    /// True if the vectors are MVE's (Helium), which have no double precision.
+    pub has_mve: bool,
     /// Number of vector registers.
     pub vector_registers: u32,
+    /// True for a processor without an operating system, whose memories for code and for data are
+    /// small.
+    pub is_microcontroller: bool,
+    /// True if arithmetic of `f32` is done by instructions.
+    pub has_f32: bool,
+    /// True if arithmetic of `f64` is done by instructions.
+    pub has_f64: bool,
     /// True if multiply-add is a single instruction.
     pub has_fma: bool,
     /// True if floor, ceil, trunc, and round-to-even are single instructions. Otherwise LLVM would
@@ -109,7 +125,11 @@ impl Target {
             features: features.to_owned(),
             pointer_bytes: triple.pointer_bytes(),
             vector_bytes: 16,
+            has_mve: false,
             vector_registers: 16,
+            is_microcontroller: triple.is_bare_metal() && triple.pointer_bytes() == 4,
+            has_f32: true,
+            has_f64: true,
             has_fma: false,
             has_rounding: false,
             has_float_parts: false,
@@ -127,11 +147,12 @@ impl Target {
             Architecture::X86_64 => x86::describe(&mut target),
             Architecture::Aarch64 => arm::describe_aarch64(&mut target),
             Architecture::Arm => arm::describe_arm(&mut target),
-            Architecture::Riscv64 => riscv::describe(&mut target),
+            Architecture::Riscv32 | Architecture::Riscv64 => riscv::describe(&mut target),
             Architecture::Nvptx64 => gpu::describe_cuda(&mut target),
             Architecture::Spirv64 => gpu::describe_opencl(&mut target),
             Architecture::X86 => target.vector_registers = 8,
-            Architecture::Wasm32 | Architecture::Other => {}
+            Architecture::Wasm32 => wasm::describe(&mut target),
+            Architecture::Other => {}
         }
         Ok(target)
     }

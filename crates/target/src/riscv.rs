@@ -1,6 +1,6 @@
 //! Features of RISC-V processors.
 
-use crate::Target;
+use crate::{Architecture, ByteProducts, Target};
 
 /// Features that Linux distributions require of a processor: rv64gc.
 const LINUX: [&str; 5] = ["+m", "+a", "+f", "+d", "+c"];
@@ -34,9 +34,18 @@ pub(crate) fn describe(target: &mut Target) {
     let vectors = target.has("v", server || target.cpu == "spacemit-x60" || target.cpu == "tt-ascalon-d8");
     target.vector_bytes = if vectors { vector_bytes(target) } else { 4 };
     target.vector_registers = 32;
-    target.has_fma = target.has("f", true);
+    let is_wide = target.triple.architecture == Architecture::Riscv64;
+    target.has_f64 = target.has("d", is_wide);
+    target.has_f32 = target.has("f", is_wide || target.has_f64);
+    target.has_fma = target.has_f32;
     // `fcvt` rounds in one instruction, but only values that fit an integer. LLVM guards it inline.
-    target.has_rounding = target.has("f", true);
+    target.has_rounding = target.has_f32;
+    if target.is_microcontroller {
+        target.byte_products = (!vectors).then_some(ByteProducts::Single);
+        // Memory on the chip takes a cycle or two. Some have 16 KiB to cache code and constants in
+        // flash.
+        (target.l1_bytes, target.l2_bytes) = (16 << 10, 64 << 10);
+    }
     target.has_popcnt = target.has("zbb", server);
 }
 
@@ -59,6 +68,13 @@ mod tests {
         assert_eq!(wide("", "+v,+zvl512b,+zvl256b"), 64);
         assert_eq!(wide("", "+zvl256b"), 4);
         assert_eq!(wide("spacemit-x60", ""), 32);
+        let small = Target::new("riscv32-unknown-none-elf", "", "+m,+c").expect("a triple");
+        assert_eq!(
+            (small.features.as_str(), small.has_fma, small.is_microcontroller),
+            ("+m,+c", false, true)
+        );
+        let floats = Target::new("riscv32-unknown-none-elf", "", "+m,+f,+c").expect("a triple");
+        assert_eq!((floats.has_f32, floats.has_f64, floats.has_fma), (true, false, true));
         assert_eq!(Target::new("riscv64-none-elf", "", "").expect("a triple").features, "");
     }
 }

@@ -10,6 +10,7 @@ pub enum Architecture {
     X86_64,
     Arm,
     Aarch64,
+    Riscv32,
     Riscv64,
     Wasm32,
     /// NVIDIA's GPUs.
@@ -57,6 +58,7 @@ impl Triple {
             "x86_64" | "amd64" => Architecture::X86_64,
             "i386" | "i486" | "i586" | "i686" => Architecture::X86,
             "aarch64" | "arm64" | "arm64e" | "aarch64_32" | "arm64_32" => Architecture::Aarch64,
+            "riscv32" => Architecture::Riscv32,
             "riscv64" => Architecture::Riscv64,
             "wasm32" => Architecture::Wasm32,
             "nvptx64" => Architecture::Nvptx64,
@@ -86,7 +88,7 @@ impl Triple {
                 true
             }
             Architecture::Aarch64 => name != "aarch64_32" && name != "arm64_32",
-            Architecture::X86 | Architecture::Arm | Architecture::Wasm32 => false,
+            Architecture::X86 | Architecture::Arm | Architecture::Riscv32 | Architecture::Wasm32 => false,
             Architecture::Other => {
                 name.contains("64") || ["s390x", "systemz", "sparcv9", "ve", "bpf"].contains(&name)
             }
@@ -97,6 +99,15 @@ impl Triple {
     /// True if the system is Linux, including Android.
     pub(crate) fn is_linux(&self) -> bool {
         self.text.split('-').skip(1).any(|part| part.starts_with("linux") || part.starts_with("android"))
+    }
+
+    /// True if programs run without an operating system: an ELF triple of ARM or RISC-V that names
+    /// none.
+    pub fn is_bare_metal(&self) -> bool {
+        let is_embedded =
+            matches!(self.architecture, Architecture::Arm | Architecture::Riscv32 | Architecture::Riscv64);
+        let is_bare = |part: &str| matches!(part, "none" | "elf" | "eabi" | "eabihf" | "unknown");
+        is_embedded && self.text.split('-').skip(1).all(is_bare)
     }
 
     /// Text from which the triple was parsed.
@@ -132,11 +143,28 @@ mod tests {
             ("aarch64-unknown-linux-gnu", 8),
             ("armv7-unknown-linux-gnueabihf", 4),
             ("riscv64-unknown-linux-gnu", 8),
+            ("riscv32-unknown-none-elf", 4),
             ("wasm32-unknown-unknown", 4),
             ("powerpc64le-unknown-linux-gnu", 8),
             ("mips-none-linux-gnu", 4),
         ] {
             assert_eq!(Triple::parse(text).expect(text).pointer_bytes(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn triples_without_a_system_are_bare() {
+        for (text, is_bare) in [
+            ("thumbv7em-none-eabihf", true),
+            ("thumbv6m-unknown-none-eabi", true),
+            ("riscv32-unknown-none-elf", true),
+            ("riscv64-none-elf", true),
+            ("armv7-unknown-linux-gnueabihf", false),
+            ("armv7-none-android", false),
+            ("x86_64-none-elf", false),
+            ("wasm32-unknown-unknown", false),
+        ] {
+            assert_eq!(Triple::parse(text).expect(text).is_bare_metal(), is_bare, "{text}");
         }
     }
 

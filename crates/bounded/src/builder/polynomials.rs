@@ -195,6 +195,16 @@ impl Builder {
         }
     }
 
+    /// True for an element of a type whose values are those of `s32`.
+    fn is_narrow(&self, atom: &Atom) -> bool {
+        let Atom::Element { level, id, .. } = atom else { return false };
+        let shape = self.scopes.get(*level).and_then(|scope| scope.shape(*id).as_array());
+        shape.is_some_and(|shape| {
+            let bits = shape.element_type.bit_width();
+            bits < 32 || bits == 32 && shape.element_type.is_signed_integer()
+        })
+    }
+
     /// Returns what a size of an open scope is.
     pub(crate) fn polynomial_of_scope(&mut self, level: usize, id: InstructionId) -> Polynomial {
         self.polynomial_at(level, id, 0, MAX_DEPTH)
@@ -227,13 +237,29 @@ impl Builder {
         polynomial
     }
 
-    /// True if all values of a polynomial fit the type of an instruction.
+    /// True if all values of a polynomial fit the type of an instruction, and those from which it
+    /// is computed fit sizes, which are `s32`.
     fn cannot_wrap(&self, level: usize, id: InstructionId, polynomial: &Polynomial) -> bool {
         let Some(array) = self.scopes[level].shape(id).as_array() else { return false };
-        let Range { low: Some(low), high: Some(high) } = polynomial.range(&|atom| self.range_of(atom)) else {
-            // A single value of unknown range was not computed.
-            return polynomial.terms().all(|(factors, coefficient)| coefficient == 1 && factors.len() == 1)
-                && polynomial.terms().count() == 1;
+        let leaf = |atom: &Atom| self.range_of(atom);
+        let is_leaf = |atom: &Atom| matches!(atom, Atom::Named(_) | Atom::Element { .. });
+        let is_atom = |polynomial: &Polynomial, is_one: &dyn Fn(&Atom) -> bool| {
+            polynomial.terms().count() == 1
+                && polynomial.terms().all(|(factors, coefficient)| {
+                    coefficient == 1 && factors.len() == 1 && factors.iter().all(is_one)
+                })
+        };
+        let is_fixed = polynomial.as_constant().is_some();
+        // An element alone was not computed.
+        if !is_fixed
+            && !is_atom(polynomial, &is_leaf)
+            && !polynomial.fits_s32(&leaf, &|atom| self.is_narrow(atom))
+        {
+            return false;
+        }
+        let Range { low: Some(low), high: Some(high) } = polynomial.range(&leaf) else {
+            // Neither was the smaller or larger one of two values of unknown range.
+            return is_atom(polynomial, &|_| true);
         };
         let bits = array.element_type.bit_width();
         let (least, most) = if array.element_type.is_signed_integer() {

@@ -17,6 +17,9 @@ pub(crate) enum Kind {
     /// Rust module for the same code, for crates that depend on tfcompile-runtime; no_std with
     /// --freestanding
     Rust,
+    /// Module for browsers, Node, and Deno: WebAssembly, the JavaScript that loads it, and
+    /// declarations for TypeScript
+    Wasm,
     /// Static library that contains the object
     Archive,
     /// Shared library, linked by the system's linker
@@ -45,6 +48,12 @@ pub(crate) enum Kind {
     Llvm,
     /// Assembly
     Asm,
+    /// JavaScript module
+    #[value(skip)]
+    JavaScript,
+    /// Declarations for TypeScript
+    #[value(skip)]
+    Declarations,
     /// Constants that the program loads
     #[value(skip)]
     Constants,

@@ -52,6 +52,7 @@ impl Request {
         let no_std = options.header.freestanding;
         options.c_header = has(Kind::CHeader).then(CHeaderOptions::default);
         options.rust = has(Kind::Rust).then_some(RustOptions { no_std });
+        options.web = has(Kind::Wasm).then(|| options.back.entry_point.clone());
         options.test_program = has(Kind::Test);
         options.benchmark_program = has(Kind::Benchmark);
         options.session_module = has(Kind::SessionModule);
@@ -124,7 +125,14 @@ impl Request {
         } else {
             None
         };
+        let (wasm, js, declarations) = match build.web {
+            Some(web) => (Some(web.wasm), Some(web.js), Some(web.declarations)),
+            None => (None, None, None),
+        };
         let files = [
+            (Kind::Wasm, wasm),
+            (Kind::JavaScript, js.map(String::into_bytes)),
+            (Kind::Declarations, declarations.map(String::into_bytes)),
             (Kind::Obj, self.has(Kind::Obj).then_some(build.function_object.clone())),
             (Kind::C, self.has(Kind::C).then_some(build.function_object)),
             (Kind::Header, self.has(Kind::Header).then(|| build.header.into_bytes())),

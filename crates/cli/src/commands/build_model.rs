@@ -23,6 +23,7 @@ use clap::{Args, ValueEnum};
 use compiler::{AotOptions, BackOptions, Input};
 use std::path::PathBuf;
 use support::{Code, Coded as _, Error, Result};
+use target::Architecture;
 
 /// `tfcompile build`.
 #[derive(Args, Debug)]
@@ -47,8 +48,8 @@ pub(crate) struct Build {
     /// Class that the C++ header defines: [[namespace::]...]Class [default: the name in camel case]
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
-    /// Files to write, joined by commas
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "obj,header")]
+    /// Files to write, joined by commas [default: obj,header; for WebAssembly: wasm]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
     emit: Vec<Kind>,
     /// Stage of the HLO that --emit writes
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
@@ -75,13 +76,30 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
     /// Generate code and a C++ class that need no library, not even C's, and allocate nothing: all
-    /// memory is part of the object of the class
+    /// memory is part of the object of the class [default for microcontrollers]
     #[arg(long, conflicts_with = "standalone_header")]
     freestanding: bool,
     /// C compiler that links shared libraries [default: cc, or Debian's cross compiler for the
     /// target]
     #[arg(long, value_name = "COMMAND")]
     linker: Option<String>,
+}
+
+impl Build {
+    /// Kinds of the files to write.
+    fn kinds(&self) -> Vec<Kind> {
+        if !self.emit.is_empty() {
+            return self.emit.clone();
+        }
+        let target = self.model.target("");
+        let is_wasm = target.is_ok_and(|target| target.triple.architecture == Architecture::Wasm32);
+        if is_wasm { vec![Kind::Wasm] } else { vec![Kind::Obj, Kind::Header] }
+    }
+
+    /// True if files of this kind are written.
+    fn emits(&self, kind: Kind) -> bool {
+        self.kinds().contains(&kind)
+    }
 }
 
 /// Place of the constants.
@@ -92,7 +110,7 @@ enum Constants {
 }
 
 /// Compiles a model, writes its files, and lists them.
-pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
+pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
     if !arguments.model.quiet {
         xla.warn();
     }
@@ -100,17 +118,21 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         Some(scheme) => arguments.quantization.options(scheme).map(|_| ())?,
         None => arguments.quantization.refuse()?,
     }
-    let name = name(arguments)?;
-    c_source::check(arguments)?;
+    let name = name(&arguments)?;
+    c_source::check(&arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
-        return functions::run(arguments, &name, &signatures, xla);
+        return functions::run(&arguments, &name, &signatures, xla);
     }
+    if arguments.model.target("")?.is_microcontroller && arguments.model.devices()?.is_empty() {
+        arguments.freestanding = !arguments.standalone_header && arguments.back.sanitizer().is_none();
+    }
+    let arguments = &arguments;
     let mut request =
-        Request::new(arguments.emit.clone(), options(arguments, &class(arguments, &name)?, &name, xla)?);
+        Request::new(arguments.kinds(), options(arguments, &class(arguments, &name)?, &name, xla)?);
     request.hlo_stage = arguments.hlo_stage;
     request.autotune = arguments.autotune.clone();
     let names = request.names()?;
-    if arguments.emit.contains(&Kind::Shared) {
+    if arguments.emits(Kind::Shared) {
         let linker = linker::find(arguments.linker.as_deref(), names.triple());
         request.linker = Some(linker.coded(Code::WriteFile)?);
     }
@@ -132,7 +154,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     outputs::create_directories(&files)?;
     if arguments.keep_unchanged {
-        outputs::write_changed(&files, &["h", "c", "rs"])?;
+        outputs::write_changed(&files, &["h", "c", "rs", "js", "ts"])?;
     } else {
         outputs::write(&files)?;
     }
@@ -184,7 +206,7 @@ fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result
     });
     let back = arguments.back.options(back, versions)?;
     // Run-time functions that read the metadata object. Freestanding classes do not have them.
-    let has_metadata = arguments.emit.contains(&Kind::Metadata) && !arguments.freestanding;
+    let has_metadata = arguments.emits(Kind::Metadata) && !arguments.freestanding;
     Ok(AotOptions {
         header: HeaderOptions {
             gen_name_to_index: has_metadata,
@@ -230,5 +252,5 @@ fn class(arguments: &Build, name: &str) -> Result<String> {
 /// True if the headers that the C++ header includes are written next to it.
 fn needs_headers(arguments: &Build) -> bool {
     let is_omitted = arguments.no_runtime_headers || arguments.standalone_header || arguments.freestanding;
-    arguments.emit.contains(&Kind::Header) && !is_omitted
+    arguments.emits(Kind::Header) && !is_omitted
 }

@@ -54,6 +54,8 @@ enum BuildSystem {
     Cargo,
     /// GNU Make
     Make,
+    /// A page that runs the model in the browser
+    Web,
 }
 
 /// Parser for the arguments of commands that read a model.
@@ -90,6 +92,11 @@ impl BuildSystem {
                 template!("src/main.rs", "cargo/main.rs"),
             ],
             Self::Make => &[MAIN_CC, template!("Makefile", "Makefile")],
+            Self::Web => &[
+                template!("index.html", "web/index.html"),
+                template!("app.js", "web/app.js"),
+                template!("build.sh", "web/build.sh"),
+            ],
         }
     }
 
@@ -100,7 +107,7 @@ impl BuildSystem {
             (Self::Bazel, Some(path)) => format!("config = \"{path}\","),
             (Self::Cmake, Some(path)) => format!("CONFIG \"{path}\""),
             (Self::Cargo, Some(path)) => format!(".config(\"{path}\")"),
-            (Self::Make, Some(path)) => format!("--config={path}"),
+            (Self::Make | Self::Web, Some(path)) => format!("--config={path}"),
         }
     }
 
@@ -111,6 +118,7 @@ impl BuildSystem {
             Self::Cmake => "cmake -B build && cmake --build build && build/app".to_owned(),
             Self::Cargo => format!("TFCOMPILE={}/bin/tfcompile cargo run", prefix.display()),
             Self::Make => "make && ./app".to_owned(),
+            Self::Web => "sh build.sh && python3 -m http.server".to_owned(),
         }
     }
 }
@@ -208,7 +216,9 @@ fn reading(arguments: &Init) -> Result<ModelArgs> {
 fn prefix(arguments: &Init) -> Result<PathBuf> {
     let tool = || std::env::current_exe().ok()?.parent()?.parent().map(Path::to_path_buf);
     let directory = arguments.prefix.clone().or_else(tool).unwrap_or_default();
-    if !directory.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
+    // A page needs nothing but the tool.
+    let is_needed = arguments.build != BuildSystem::Web;
+    if is_needed && !directory.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
         return Err(Error::invalid(format!(
             "no files for build systems found in '{}': name the directory of an unpacked release with --prefix, such \
              as the one that `make release` writes",

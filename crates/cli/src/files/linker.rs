@@ -62,6 +62,11 @@ pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
         }
     };
     match Command::new(command).arg("--version").output() {
+        // It runs in another directory. The paths of one without a separator are those of PATH.
+        Ok(_) if command.contains('/') => match std::path::absolute(command) {
+            Ok(path) => Ok(Linker { command: path.display().to_string() }),
+            Err(error) => Err(Error::invalid(format!("--linker {command}: {error}"))),
+        },
         Ok(_) => Ok(Linker { command: command.to_owned() }),
         Err(error) => Err(Error::invalid(format!(
             "cannot start the linker '{command}' ({error}): install a C compiler for \

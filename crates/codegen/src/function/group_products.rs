@@ -165,8 +165,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let bytes = lanes * 4;
         let fits = (16..=target.for_groups().vector_bytes).contains(&bytes);
         let is_x86 = target.triple.architecture == Architecture::X86_64;
+        let is_wasm = target.triple.architecture == Architecture::Wasm32;
         match target.byte_products {
-            Some(ByteProducts::Widened) if fits && is_x86 => self.in_pairs(is_signed, a, b, c),
+            Some(ByteProducts::Dual) if lanes == 1 && is_signed => self.in_dual(a, b, c),
+            Some(ByteProducts::Widened) if fits && (is_x86 || is_wasm) => self.in_pairs(is_signed, a, b, c),
             Some(products) if fits && products.takes(is_signed) && products != ByteProducts::Halves => {
                 let (sums, bits) = (format!("v{lanes}i32"), bytes * 8);
                 let name = match (is_x86, is_signed) {
@@ -185,11 +187,31 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
     }
 
+    /// Bytes with even and with odd numbers become numbers of 16 bits, two of which an instruction
+    /// multiplies and adds to a word.
+    fn in_dual(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let mut sum = self.value(c)?;
+        let words = [self.integer(a)?, self.integer(b)?];
+        for is_odd in [false, true] {
+            let mut pairs = Vec::new();
+            for word in words {
+                let i32 = self.module.context.i32_type();
+                let rotated = [word, word, i32.const_int(8, false)].map(Into::into);
+                let word =
+                    if is_odd { self.call("llvm.fshr", &[i32.into()], &rotated)? } else { word.into() };
+                pairs.push(self.call("llvm.arm.sxtb16", &[], &[word.into()])?);
+            }
+            sum = self.call("llvm.arm.smlad", &[], &[pairs[0].into(), pairs[1].into(), sum.into()])?;
+        }
+        Ok(sum)
+    }
+
     /// Bytes with even and with odd numbers become numbers of 16 bits, which are multiplied and
     /// added in pairs.
     fn in_pairs(&self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
         let lanes = self.source.values[c].lanes;
         let name = match lanes {
+            4 if self.module.target.triple.architecture == Architecture::Wasm32 => "llvm.wasm.dot",
             4 => "llvm.x86.sse2.pmadd.wd",
             8 => "llvm.x86.avx2.pmadd.wd",
             _ => "llvm.x86.avx512.pmaddw.d.512",

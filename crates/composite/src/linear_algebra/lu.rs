@@ -77,14 +77,16 @@ impl<'f> Rows<'f> {
     }
 }
 
-/// Eliminates one column per row; any further columns are updated along with them.
+/// Eliminates a column for each row, or all columns if there are fewer. Further columns are updated
+/// along with them.
 fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
     let rows = Rows::new(a);
-    let height = a.size_from_end(1);
+    // The number of diagonal elements.
+    let count = a.size_from_end(1).min(a.size_from_end(0));
     if a.sizes().contains(&0) {
         return rows;
     }
-    let blocks = if height <= 2 * BLOCK { 0 } else { height / BLOCK };
+    let blocks = if count <= 2 * BLOCK { 0 } else { count / BLOCK };
     let (function, eliminated) = (a.function(), blocks * BLOCK);
     let mut state = rows.state();
     if blocks > 0 {
@@ -94,8 +96,8 @@ fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
                 .unwrap_or_default()
         });
     }
-    if eliminated < height {
-        state = function.for_loop(height - eliminated, &state, |_, step, state| {
+    if eliminated < count {
+        state = function.for_loop(count - eliminated, &state, |_, step, state| {
             let k = step + eliminated as f64;
             Rows::of_state(state).map(|rows| eliminate(k, k, rows).state()).unwrap_or_default()
         });

@@ -6,6 +6,7 @@ use conformance::known_failures;
 use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
 use conformance::select::{Found, find, keep_only, sample};
+use conformance::web::Node;
 use conformance::worker::{Outcome, serve};
 use conformance::{c_source, case::Case, engine};
 use std::collections::BTreeMap;
@@ -46,6 +47,9 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     } else if let Some(command) = &options.c_source {
         let compiler = c_source::Compiler::new(command, options.plain_c, options.target_cpu.as_deref());
         serve(&|case: &Case| engine::compile_c_and_run(case, &compiler), input, output)
+    } else if let Some(target) = &options.web {
+        let node = Node::start(target).map_err(|e| e.to_string())?;
+        serve(&|case: &Case| node.compile_and_run(case), input, output)
     } else {
         let cpu = options.target_cpu.as_deref().unwrap_or("native");
         serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
@@ -143,6 +147,9 @@ fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     }
     if options.plain_c {
         command.push("--plain-c".into());
+    }
+    if let Some(target) = &options.web {
+        command.extend(["--web".into(), target.into()]);
     }
     if let Some(kind) = &options.device {
         command.extend(["--device".into(), kind.into()]);

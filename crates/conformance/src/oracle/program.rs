@@ -64,6 +64,8 @@ fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
     let mut answers = String::new();
     let mut comparisons = String::new();
     let mut pools = String::new();
+    // Some machines have no threads.
+    let pool_header = if threads.is_empty() { "" } else { "#include \"tfcompile/thread_pool.h\"" };
     for n in threads {
         writeln!(
             pools,
@@ -96,7 +98,19 @@ fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
 #include <memory>
 #include <vector>
 
-#include "tfcompile/thread_pool.h"
+{pool_header}
+
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+// The streams carry bytes, not lines.
+static void make_binary() {{
+  _setmode(_fileno(stdin), _O_BINARY);
+  _setmode(_fileno(stdout), _O_BINARY);
+}}
+#else
+static void make_binary() {{}}
+#endif
 
 using Model = {class};
 
@@ -134,6 +148,7 @@ static std::vector<Twin> twins() {{
 }}
 
 int main() {{
+  make_binary();
   static_assert(Model::kNumArgs == {arguments}, "feeds and variables");
   auto model = std::make_unique<Model>();
   std::vector<Twin> others = twins();

@@ -173,15 +173,15 @@ impl Tools {
         if !output.status.success() {
             return Err(format!("tfcompile: {}", describe_output(&output)));
         }
-        let object = work.join("model.o");
         if let Some((compiler, flags)) = self.c_source.split_first() {
             let mut command = Command::new(compiler);
-            command.args(flags).arg("-c").arg(work.join("model.c")).arg("-o").arg(&object);
+            command.args(flags).arg("-c").arg(work.join("model.c")).arg("-o").arg(work.join("model.o"));
             let output = run(&mut command, work, "c_source", self.limit)?;
             if !output.status.success() || !output.stderr.is_empty() {
                 return Err(format!("{compiler}: {}", describe_output(&output)));
             }
         }
+        let object = existing(work, BUILD_NAME, &["o", "obj"]);
         let bytes = std::fs::metadata(&object).map_err(|e| format!("missing object: {e}"))?.len();
         let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
@@ -195,11 +195,11 @@ impl Tools {
         if !others.is_empty() {
             return Err(format!("the object has undefined symbols: {}", others.join(" ")));
         }
-        let metadata = if self.builds(model) { "model.metadata.o" } else { "model_metadata.o" };
+        let metadata = if self.builds(model) { "model.metadata" } else { "model_metadata" };
         Ok(Compiled {
             object,
             header: work.join("model.h"),
-            metadata: self.c_source.is_empty().then(|| work.join(metadata)),
+            metadata: self.c_source.is_empty().then(|| existing(work, metadata, &["o", "obj"])),
             time: output.time,
             bytes,
         })
@@ -226,11 +226,22 @@ impl Tools {
         command.args(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", self.limit)?;
         if output.status.success() {
-            Ok(program)
+            Ok(existing(work, "program", &["", "exe"]))
         } else {
             Err(format!("{}: {}", self.cxx, describe_output(&output)))
         }
     }
+}
+
+/// Returns the path of a file whose extension depends on the target's system: that of the existing
+/// file, or with the first extension.
+fn existing(directory: &Path, stem: &str, extensions: &[&str]) -> PathBuf {
+    let mut paths = extensions.iter().map(|extension| match *extension {
+        "" => directory.join(stem),
+        extension => directory.join(format!("{stem}.{extension}")),
+    });
+    let first = paths.next().expect("an extension");
+    if first.exists() { first } else { paths.find(|path| path.exists()).unwrap_or(first) }
 }
 
 /// Runs a program until it exits or exceeds its time limit. Its outputs are redirected to files in

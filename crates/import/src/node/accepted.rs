@@ -23,9 +23,9 @@ pub(crate) const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxConv OnnxExpand OnnxFlatten OnnxGather OnnxLogSoftmax OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxConv OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
-    OnnxReshape OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
+    OnnxReshape OnnxRNN OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
     XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";

@@ -29,6 +29,11 @@ impl NodeContext<'_, '_> {
     /// ones that are not known become 0.
     pub(crate) fn bounded_element(&mut self, k: usize, position: usize) -> Result<Size> {
         let id = self.input(k)?;
+        if let Some(size) = self.size_element(id, position)?
+            && (size.size.is_none() || self.size_range(size).low.is_some_and(|low| low >= 0))
+        {
+            return Ok(size);
+        }
         let element = self.linear_element(id, position);
         let bound = match element.map(|element| (element.base, element.offset)) {
             Some((None, known)) => return Ok(Size::known(known)),

@@ -8,9 +8,14 @@ use nest::{BinaryOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use support::Result;
 use target::Target;
 
+/// True if the target rounds floats of this type by instructions.
+fn rounds(b: &FunctionBuilder, target: &Target, x: ValueId) -> bool {
+    target.has_rounding && (target.has_f64 || b.ty(x).scalar == ScalarType::F32)
+}
+
 /// Largest integral value that is not greater than the operand.
 pub fn floor(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
-    if target.has_rounding {
+    if rounds(b, target, x) {
         return Ok(b.unary(UnaryOp::Floor, x));
     }
     let nearest = nearest_even(b, x);
@@ -23,7 +28,7 @@ pub fn floor(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Val
 
 /// Smallest integral value that is not less than the operand.
 pub fn ceil(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
-    if target.has_rounding {
+    if rounds(b, target, x) {
         return Ok(b.unary(UnaryOp::Ceil, x));
     }
     let nearest = nearest_even(b, x);
@@ -36,7 +41,7 @@ pub fn ceil(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Valu
 
 /// Nearest integral value toward zero.
 pub fn trunc(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
-    if target.has_rounding {
+    if rounds(b, target, x) {
         return Ok(b.unary(UnaryOp::Truncate, x));
     }
     let magnitude = b.unary(UnaryOp::Abs, x);
@@ -50,7 +55,7 @@ pub fn trunc(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Val
 
 /// Nearest integral value. Ties round to even.
 pub fn round_even(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
-    if target.has_rounding {
+    if rounds(b, target, x) {
         return Ok(b.unary(UnaryOp::RoundEven, x));
     }
     let nearest = nearest_even(b, x);

@@ -216,9 +216,10 @@ impl<'t> Reader<'t> {
             "internal" => Linkage::Internal,
             "inline" => Linkage::Inline,
             "kernel" => Linkage::Kernel { threads: self.number()? },
+            "routine" => Linkage::Routine,
             other => {
                 return Err(Error::invalid(format!(
-                    "expected entry, internal, inline, or kernel, found '{other}'"
+                    "expected entry, internal, inline, kernel, or routine, found '{other}'"
                 )));
             }
         };

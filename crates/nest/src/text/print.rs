@@ -24,6 +24,7 @@ impl Display for Function {
             Linkage::Internal => "internal",
             Linkage::Inline => "inline",
             Linkage::Kernel { .. } => "kernel",
+            Linkage::Routine => "routine",
         };
         f.write_str(linkage)?;
         if let Linkage::Kernel { threads } = self.linkage {

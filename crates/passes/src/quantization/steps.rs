@@ -27,6 +27,8 @@ enum Step {
     ShiftRight,
     AtLeast,
     AtMost,
+    /// Multiplies by a number in `f64`, and rounds to the nearest integer, halves away from zero.
+    Scale,
     /// The number must have at most this many bits, with its sign.
     Fit,
 }
@@ -38,6 +40,9 @@ pub(super) struct Line {
     pub(super) offset: f64,
 }
 
+/// Operations of a product in fixed-point arithmetic and its rounding.
+const SCALE_OPERATIONS: usize = 6;
+
 /// Maximum number of steps.
 const MAX_STEPS: usize = 48;
 
@@ -48,8 +53,8 @@ impl Chain {
         while steps.len() < MAX_STEPS {
             let Some((before, mut new)) = step(computation, source) else { break };
             let bits = |id: InstructionId| element_type(computation, id).map(PrimitiveType::bit_width);
-            let is_widened =
-                matches!(computation[source].op(), Op::Convert {}) && bits(before) < bits(source);
+            let is_widened = matches!(computation[source].op(), Op::Convert {})
+                && (bits(before) < bits(source) || new.iter().any(|(step, _)| *step == Step::Scale));
             source = before;
             steps.append(&mut new);
             if is_widened {
@@ -62,9 +67,15 @@ impl Chain {
         dimensions.iter().all(|&d| Some(d) == dimension).then_some(Self { source, dimension, steps })
     }
 
-    /// Number of steps other than conversions.
+    /// Number of operations of the steps other than conversions. Scaling in `f64` counts as many as
+    /// in integers.
     pub(super) fn operations(&self) -> usize {
-        self.steps.iter().filter(|(step, _)| *step != Step::Fit).count()
+        let count = |step: &Step| match step {
+            Step::Fit => 0,
+            Step::Scale => SCALE_OPERATIONS,
+            _ => 1,
+        };
+        self.steps.iter().map(|(step, _)| count(step)).sum()
     }
 
     /// Number of channels that may differ.
@@ -76,7 +87,8 @@ impl Chain {
     /// numbers exist, so do those of all between them.
     pub(super) fn result(&self, channel: usize, mut x: i64) -> Option<i64> {
         for (step, constant) in &self.steps {
-            let number = constant.at(channel) as i64;
+            let factor = constant.at(channel);
+            let number = factor as i64;
             x = match step {
                 Step::Add => x.checked_add(number)?,
                 Step::LowerNegative => x.checked_sub(if x < 0 { number } else { 0 })?,
@@ -85,6 +97,7 @@ impl Chain {
                 Step::ShiftRight => x >> number,
                 Step::AtLeast => x.max(number),
                 Step::AtMost => x.min(number),
+                Step::Scale => Some((x as f64 * factor).round()).filter(|x| x.abs() < 2f64.powi(53))? as i64,
                 Step::Fit => {
                     let rest = x >> (number - 1);
                     (rest == 0 || rest == -1).then_some(x)?
@@ -103,6 +116,11 @@ impl Chain {
                 Step::Add => line.offset += number,
                 Step::LowerNegative if is_negative => line.offset -= number,
                 Step::Multiply => line = line.times(number),
+                // Halves below zero are rounded down.
+                Step::Scale => {
+                    line = line.times(number);
+                    line.offset += if is_negative { 0.5 - 2f64.powi(-31) } else { 0.5 };
+                }
                 Step::ShiftLeft => line = line.times(2f64.powf(number)),
                 Step::ShiftRight => line = line.times(2f64.powf(-number)),
                 Step::LowerNegative | Step::AtLeast | Step::AtMost | Step::Fit => {}
@@ -137,6 +155,9 @@ fn step(
         if is_within { one(found, step) } else { None }
     };
     let (x, mut steps) = match instruction.op() {
+        Op::Convert {} if element_type(computation, operands[0])? == PrimitiveType::F64 => {
+            one(scaled(computation, operands[0])?, Step::Scale)?
+        }
         Op::Convert {} => {
             let from = element_type(computation, operands[0])?;
             let is_plain = from.is_integer() && !from.is_subbyte_integer();
@@ -173,6 +194,19 @@ fn step(
         steps.insert(0, (Step::Fit, ChannelConstant::of_all(ty.bit_width() as f64)));
     }
     Some((x, steps))
+}
+
+/// `round-nearest-afz(x * factor)` of an integer that `f64` holds exactly.
+fn scaled(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
+    let Op::RoundNearestAfz {} = computation[id].op() else { return None };
+    let product = computation[id].operands()[0];
+    let Op::Multiply {} = computation[product].op() else { return None };
+    let (wide, factor) = ChannelConstant::beside(computation, product)?;
+    let Op::Convert {} = computation[wide].op() else { return None };
+    let x = computation[wide].operands()[0];
+    let ty = element_type(computation, x)?;
+    let is_exact = ty.is_signed_integer() && ty.bit_width() <= 32;
+    (is_exact && factor.values.iter().all(|&n| (0.0..1e9).contains(&n))).then_some((x, factor))
 }
 
 /// `x + (x >> bits)`: one less for numbers below zero.

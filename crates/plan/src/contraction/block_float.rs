@@ -33,7 +33,9 @@ impl BlockFloat {
         let is_signed = match target.byte_products? {
             ByteProducts::Unsigned => false,
             ByteProducts::Signed | ByteProducts::Either => true,
-            ByteProducts::Widened | ByteProducts::Halves => return None,
+            ByteProducts::Widened | ByteProducts::Halves | ByteProducts::Dual | ByteProducts::Single => {
+                return None;
+            }
         };
         let block = weights.blocks?.summands;
         (weights.are_nibbles() && lhs == PrimitiveType::F32 && (MIN_BLOCK..=MAX_BLOCK).contains(&block))

@@ -425,7 +425,9 @@ impl<'m> Dot<'m> {
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
         if let Some(grouping) = self.grouping {
-            let stays = self.rhs_bytes() <= target.l2_bytes;
+            // Words of a row that columns share are widened once for all of them.
+            let shares = tile::runs_in_order(tile.lanes, target);
+            let stays = self.rhs_bytes() <= target.l2_bytes && !shares;
             tile = grouping.limited(tile, m, target).in_one_stream(m == 1 && rhs_is_constant && stays);
         }
         if let Some((weights, _)) = &self.weights {

@@ -83,7 +83,10 @@ impl Grouping {
                 let products = target.byte_products?;
                 let is_flipped = !products.takes(lhs == S8);
                 let factors = Factors::Bytes { is_signed: (lhs == S8) != is_flipped, is_flipped };
-                (factors, matches!(products, ByteProducts::Widened | ByteProducts::Halves))
+                (
+                    factors,
+                    !matches!(products, ByteProducts::Unsigned | ByteProducts::Signed | ByteProducts::Either),
+                )
             }
             (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
                 (Factors::Bf16, !target.has_bf16_products)
@@ -151,6 +154,9 @@ impl Grouping {
             tile
         };
         let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
+        if tile::runs_in_order(tile.lanes, target) {
+            return Tile { k_split: 1, ..limited };
+        }
         if self.sums == Sums::Halves {
             return Tile { k_split: tile::k_split(limited.rows, 2 * limited.vectors), ..limited };
         }
@@ -180,6 +186,12 @@ impl Grouping {
                 let halves = if target.triple.architecture == Architecture::Aarch64 { 2 } else { 1 };
                 return Some((spare(5 + halves * vectors) / (2 * vectors)).clamp(1, 8));
             }
+            // A word of bytes takes two registers.
+            Sums::Lanes
+                if matches!(target.byte_products, Some(ByteProducts::Dual | ByteProducts::Single)) =>
+            {
+                return Some(2);
+            }
             Sums::Lanes => {}
         }
         // Each vector of columns takes two registers, and so does the left operand.
@@ -194,6 +206,9 @@ impl Grouping {
     /// Upper bound of the groups per iteration of a tile's loop. Widened factors, and pairs, leave
     /// no registers for a second group.
     pub(crate) fn most_unrolled(self, tile: Tile) -> i64 {
+        if tile.lanes == 1 {
+            return 2;
+        }
         if self.is_widened || self.sums == Sums::Pairs { i64::from(tile.k_split) } else { i64::MAX }
     }
 

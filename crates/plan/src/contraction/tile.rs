@@ -79,6 +79,8 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
     let many_registers = target.vector_registers >= 32;
     let most = match (m, many_registers) {
+        // Words of four bytes take two registers each.
+        (1, _) if runs_in_order(lanes, target) => 2,
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
@@ -96,7 +98,13 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
     let most_rows = i64::from(most_rows_of(vectors, access.lhs_by_lane, target));
     let tiles = (m.max(1) + most_rows - 1) / most_rows;
     let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
-    Tile { rows, vectors, lanes, k_split: k_split(rows, vectors) }
+    let k_split = if runs_in_order(lanes, target) { 1 } else { k_split(rows, vectors) };
+    Tile { rows, vectors, lanes, k_split }
+}
+
+/// True for scalars of microcontrollers, whose results are there for the next instruction.
+pub(super) fn runs_in_order(lanes: u32, target: &Target) -> bool {
+    target.is_microcontroller && lanes == 1
 }
 
 /// Number of sets of `rows * vectors` accumulators that keeps the multiply-add units busy.

@@ -38,18 +38,23 @@ pub(super) fn hints(arguments: &Build, artifacts: &Artifacts, names: &FileNames)
     let mut hints = choices.unwrap_or_default() + &link_line(arguments, names);
     if artifacts.has(Kind::Constants) {
         let file = names.of(Kind::Constants);
-        hints += &format!("weights: the program loads them from {file}; see the header\n");
+        let text =
+            if artifacts.has(Kind::JavaScript) { names.of(Kind::JavaScript) } else { "the header".into() };
+        hints += &format!("weights: the program loads them from {file}; see {text}\n");
     }
     hints
 }
 
 /// Command that links the files with a source file of the user's into a program.
 fn link_line(arguments: &Build, names: &FileNames) -> String {
-    let emits = |emit: Kind| arguments.emit.contains(&emit);
+    let emits = |kind: Kind| arguments.emits(kind);
     let quoted_path = |file: &str| quoted(&arguments.output.join(file).display().to_string());
     let at = |kind: Kind| quoted_path(&names.of(kind));
     let directory = quoted(&arguments.output.display().to_string());
     let is_for_gpu = arguments.model.devices().is_ok_and(|devices| !devices.is_empty());
+    if emits(Kind::Wasm) {
+        return format!("use: import {{ load }} from \"./{}\"\n", names.of(Kind::JavaScript));
+    }
     let mut linked = if emits(Kind::Obj) {
         at(Kind::Obj)
     } else if emits(Kind::C) {

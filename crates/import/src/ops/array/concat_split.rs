@@ -5,7 +5,7 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
 use crate::values::value::Value;
-use bounded::list;
+use bounded::{Size, list};
 use hlo::InstructionId;
 use support::{Code, Error, Result};
 
@@ -74,15 +74,15 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(first);
     let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len() + 1)?;
-    let mut expanded = sizes.clone();
-    expanded.insert(axis, 1);
     let mut parts = Vec::new();
     for input in inputs {
         let other = cx.sizes(input);
         cx.check(other == sizes, || {
             format!("the inputs have different shapes: {} vs. {}", list(&sizes), list(&other))
         })?;
-        parts.push(cx.reshape(input, &expanded)?);
+        let mut own = cx.all_sizes(input)?;
+        own.insert(axis, Size::known(1));
+        parts.push(cx.reshape_to(input, &own)?);
     }
     cx.concatenate(&parts, axis)
 }
@@ -135,13 +135,48 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(1)?;
     let sizes = cx.sizes(x);
     let axis = cx.dimension(axis, sizes.len())?;
-    check_known(cx, x, axis)?;
     let count = cx.node().output_types.len() as i64;
+    if cx.array(x).dimensions[axis].is_dynamic && count > 0 {
+        return split_bounded(cx, x, axis, count);
+    }
     cx.check(count > 0 && sizes[axis] % count == 0, || {
         format!("dimension {axis} of {} does not divide evenly into {count} parts", list(&sizes))
     })?;
     let size = sizes[axis] / count;
     (0..count).map(|i| cx.slice_in(x, axis, i * size, (i + 1) * size)).collect()
+}
+
+/// Splits a dimension of data-dependent size into parts of equal size. A run in which they would
+/// not be equal fails, unless the size is known to be a multiple.
+fn split_bounded(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axis: usize,
+    count: i64,
+) -> Result<Vec<InstructionId>> {
+    let message = format!("dimension {axis} does not divide evenly into {count} parts");
+    let whole = cx.all_sizes(x)?[axis];
+    let Some(length) = cx.size_quotient(whole, count)? else {
+        return Err(Error::unsupported(format!("the size of the parts of dimension {axis} is unknown"))
+            .coded(Code::BoundedSize));
+    };
+    let all = cx.size_sum(Size::known(0), length, count)?;
+    let difference = all.and_then(|all| cx.known_difference(all, whole));
+    cx.check(difference.is_none_or(|difference| difference == 0), || message.clone())?;
+    let length_value = cx.size_value(length)?;
+    if difference.is_none() {
+        let all = cx.mul_scalar(length_value, count as f64)?;
+        let whole = cx.size_value(whole)?;
+        let is_even = cx.compare(hlo::ComparisonDirection::Eq, all, whole)?;
+        let node = cx.node().name.clone();
+        cx.assert(is_even, format!("node '{node}': {message}"))?;
+    }
+    (0..count)
+        .map(|k| {
+            let begin = cx.mul_scalar(length_value, k as f64)?;
+            cx.take(x, axis, begin, 1, length)
+        })
+        .collect()
 }
 
 /// `SplitV(x, sizes, axis)`. One size may be -1, which means the rest.

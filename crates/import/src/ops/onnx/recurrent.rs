@@ -3,19 +3,20 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
-use crate::ops::onnx::operands::{flag, optional, required};
+use crate::ops::onnx::operands::{flag, optional, required, required_place};
 use crate::ops::onnx::quantization::{bytes_of, real_product};
 use crate::ops::onnx::recurrent_functions::{activation, clipped, defaults};
+use crate::values::value::Value;
 use bounded::list;
-use hlo::{ComparisonDirection, InstructionId};
+use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_many("OnnxGRU", |cx| layer(cx, Cell::Gru, false)),
-    rule_many("OnnxLSTM", |cx| layer(cx, Cell::Lstm, false)),
-    rule_many("OnnxMsDynamicQuantizeLSTM", |cx| layer(cx, Cell::Lstm, true)),
-    rule_many("OnnxRNN", |cx| layer(cx, Cell::Rnn, false)),
+    rule_many("OnnxGRU", |cx| layer_of_any_size(cx, Cell::Gru)),
+    rule_many("OnnxLSTM", |cx| layer_of_any_size(cx, Cell::Lstm)),
+    rule_many("OnnxMsDynamicQuantizeLSTM", |cx| layer(cx, Cell::Lstm, true, None)),
+    rule_many("OnnxRNN", |cx| layer_of_any_size(cx, Cell::Rnn)),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,8 +117,14 @@ impl Weights {
 /// the first state, and for LSTM the first cell and peepholes. Weights that are integers have their
 /// last two dimensions exchanged, and more inputs: scales (directions) or (directions, gates *
 /// hidden), and zero points, first of the weights, then of the recurrent weights. What they are
-/// multiplied with is then quantized by its own range, the state in each step.
-fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell, is_quantized: bool) -> Result<Vec<InstructionId>> {
+/// multiplied with is then quantized by its own range, the state in each step. `steps` is the
+/// number of times if there may be fewer.
+fn layer(
+    cx: &mut NodeContext<'_, '_>,
+    cell: Cell,
+    is_quantized: bool,
+    steps: Option<InstructionId>,
+) -> Result<Vec<InstructionId>> {
     let (mut x, w, r) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let is_batch_first = flag(cx, "layout", false)?;
     cx.check(cx.rank(x) == 3, || "x: expected three dimensions".to_owned())?;
@@ -145,7 +152,17 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell, is_quantized: bool) -> Result
     })?;
     let element_type = cx.element_type(x);
     let bias = expected(cx, 3, &[directions, 2 * rows])?;
-    let lengths = expected(cx, 4, &[batch])?;
+    let mut lengths = expected(cx, 4, &[batch])?;
+    if let Some(steps) = steps
+        && (lengths.is_some() || direction != "forward")
+    {
+        let mut all = cx.broadcast(steps, &[batch], &[])?;
+        if let Some(given) = lengths {
+            let given = cx.convert(given, PrimitiveType::S32)?;
+            all = cx.op(Op::Minimum {}, &[given, all])?;
+        }
+        lengths = Some(all);
+    }
     let state_sizes = if is_batch_first { [batch, directions, hidden] } else { [directions, batch, hidden] };
     let is_lstm = cell == Cell::Lstm;
     let first_state = expected(cx, 5, &state_sizes)?;
@@ -197,9 +214,15 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell, is_quantized: bool) -> Result
         let scales = of_weights(2);
         let weights = Weights { inputs, recurrent, scales, bias: own_bias, peepholes, lengths: lengths_32 };
         let outputs = cx.splat(element_type, &[time, batch, hidden], 0.0)?;
-        let carried = [vec![outputs, state, cell_state], weights.pack()].concat();
         let count = i32::try_from(time).map_err(|_| cx.invalid("too many steps"))?;
-        let results = cx.counted_loop(count, &carried, |cx, index, carried| {
+        let most = cx.s32(i64::from(count))?;
+        let carried =
+            [vec![outputs, state, cell_state], weights.pack(), vec![steps.unwrap_or(most)]].concat();
+        let below = |cx: &mut NodeContext<'_, '_>, index, carried: &[InstructionId]| {
+            let end = if steps.is_some() { carried[carried.len() - 1] } else { cx.s32(i64::from(count))? };
+            cx.compare(ComparisonDirection::Lt, index, end)
+        };
+        let results = cx.bounded_loop(count.max(0) as u64, &carried, below, |cx, index, carried| {
             let weights = weights.unpack(&carried[3..]);
             let input = cx.dynamic_row(weights.inputs, index)?;
             let [mut state, mut cell_state] = [carried[1], carried[2]];
@@ -241,6 +264,48 @@ fn layer(cx: &mut NodeContext<'_, '_>, cell: Cell, is_quantized: bool) -> Result
     let count = cx.node().output_types.len();
     results.truncate(count);
     Ok(results)
+}
+
+/// A layer whose times and batch may have a range. The code for the largest sizes computes rows of
+/// the batch that are not used, but no times beyond the true number.
+fn layer_of_any_size(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>> {
+    let inputs: Vec<InstructionId> = cx.inputs().iter().filter_map(|value| value.array()).collect();
+    if !inputs.iter().any(|&input| cx.is_bounded(input)) {
+        return layer(cx, cell, false, None);
+    }
+    let x = required(cx, 0)?;
+    let sizes = cx.all_sizes(x)?;
+    let is_batch_first = flag(cx, "layout", false)?;
+    cx.check(sizes.len() == 3, || "x: expected three dimensions".to_owned())?;
+    let [time, batch] = if is_batch_first { [sizes[1], sizes[0]] } else { [sizes[0], sizes[1]] };
+    let has_range = |k: Option<usize>, cx: &NodeContext<'_, '_>| {
+        k.and_then(|k| cx.inputs()[k].array()).is_some_and(|input| cx.is_bounded(input))
+    };
+    let [w, r] = [required_place(cx, 1)?, required_place(cx, 2)?];
+    if sizes[2].size.is_some() || has_range(Some(w), cx) || has_range(Some(r), cx) {
+        return Err(Error::unsupported("the number of features or units has a range: give it one size")
+            .coded(Code::BoundedSize));
+    }
+    let mut whole = Vec::new();
+    for value in cx.inputs().to_vec() {
+        whole.push(match value {
+            Value::Array(input) => Value::Array(cx.split(input)?.data),
+            other => other,
+        });
+    }
+    let results = cx.with_inputs(whole, |cx| layer(cx, cell, false, time.size))?;
+    let mut sized = Vec::new();
+    for (k, result) in results.into_iter().enumerate() {
+        // All states, or the last state or cell.
+        let sizes = match (k, is_batch_first) {
+            (0, false) => vec![time.size, None, batch.size, None],
+            (0, true) => vec![batch.size, time.size, None, None],
+            (_, false) => vec![None, batch.size, None],
+            (_, true) => vec![batch.size, None, None],
+        };
+        sized.push(cx.bounded(result, &sizes)?);
+    }
+    Ok(sized)
 }
 
 /// The product with weights: real numbers (columns, depth), or integers (depth, columns) with their

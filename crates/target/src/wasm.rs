@@ -1,0 +1,46 @@
+//! Features of WebAssembly.
+
+use crate::Target;
+
+/// Features of every engine since 2023, among them instructions for `memcpy` and `memset`.
+macro_rules! simd {
+    () => {
+        "+simd128,+bulk-memory,+bulk-memory-opt,+sign-ext,+mutable-globals,+nontrapping-fptoint"
+    };
+}
+
+/// Features of `wasm32`.
+pub(crate) const SIMD: &str = simd!();
+
+/// Features of `wasm32-relaxed`.
+pub(crate) const RELAXED: &str = concat!(simd!(), ",+relaxed-simd");
+
+/// Features of `wasm32-threads`.
+pub(crate) const THREADS: &str = concat!(simd!(), ",+atomics");
+
+/// Vectors have 16 bytes. Engines map them to the registers of the machine, of which x86-64 has 16
+/// without AVX-512. LLVM selects the multiply-add of relaxed SIMD by itself. It is no `has_fma`, on
+/// which exact arithmetic relies: it may or may not round the product.
+pub(crate) fn describe(target: &mut Target) {
+    let has_vectors = target.has("simd128", false);
+    target.vector_bytes = if has_vectors { 16 } else { 4 };
+    target.vector_registers = 16;
+    target.has_rounding = true;
+    target.has_popcnt = true;
+    target.byte_products = has_vectors.then_some(crate::ByteProducts::Widened);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ByteProducts, Target};
+
+    #[test]
+    fn vectors_need_their_feature() {
+        let new = |features| Target::new("wasm32-unknown-unknown", "", features).expect("a triple");
+        assert_eq!((new("").lanes(4), new("").byte_products), (1, None));
+        assert_eq!((new("+simd128").lanes(4), new("+simd128").has_fma), (4, false));
+        assert_eq!(new("+simd128").byte_products, Some(ByteProducts::Widened));
+        assert!(!new(super::RELAXED).has_fma);
+        assert!(new("").has_rounding && new("").has_popcnt && !new("").has_float_parts);
+    }
+}

@@ -1,0 +1,37 @@
+"""Runs of models whose batch is open, at random sizes."""
+
+import json
+import re
+import subprocess
+
+import numpy as np
+
+
+class NoOpenSize(Exception):
+    """A model whose sizes are fixed."""
+
+
+def names(tool, path, flags):
+    """The names of a model's open dimensions."""
+    described = subprocess.run([tool, "check", "--json", *flags, path], check=True, capture_output=True, text=True)
+    found = [dimension["name"] for dimension in json.loads(described.stdout).get("dimensions", [])]
+    if not found:
+        raise NoOpenSize("no dimension is open")
+    return found
+
+
+def choose(feeds, count):
+    """Different random sizes, smaller ones for large feeds."""
+    elements = sum(int(np.prod([int(size) for size in re.findall(r"\d+", feed["shape"].split("[")[1])])) for feed in feeds)
+    largest = int(np.clip(2_000_000 // max(elements, 1), 4, 64))
+    return sorted(np.random.default_rng(0).permutation(np.arange(1, largest + 1))[:count].tolist())
+
+
+def split(tool, path, inputs, wanted):
+    """The runs that frameworks/make.py wrote: for each size its flags, feeds, and expected results."""
+    own = names(tool, path, [])
+    found = sorted({int(name.split("/")[0]) for name in inputs})
+    of = lambda arrays, size: {name.split("/", 1)[1]: value for name, value in arrays.items()
+                               if name.startswith(f"{size}/")}
+    flags = lambda size: [word for name in own for word in ("--dim", f"{name}={size}")]
+    return [(flags(size), of(inputs, size), of(wanted, size)) for size in found]
