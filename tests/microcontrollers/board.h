@@ -1,4 +1,4 @@
-// What a test program calls on an emulated board.
+// Functions of an emulated board for test programs.
 #ifndef BOARD_H_
 #define BOARD_H_
 
