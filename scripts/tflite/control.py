@@ -46,6 +46,7 @@ def if_cases():
             feeds = [np.array(condition), *values("if", label, (FLOAT, (2, 3)))]
             register("if", label, "IF", "float32", model, feeds, atol=1e-5, rtol=1e-5)
     if_several()
+    if_one_element()
     if_nested()
     if_shapes()
 
@@ -72,6 +73,19 @@ def if_several():
         name = f"several_results_{str(condition).lower()}"
         feeds = [np.array(condition), *values("if", name, (FLOAT, (3,)), (INT, (2,)), (FLOAT, ()))]
         register("if", name, "IF", "float32", model, feeds)
+
+
+def if_one_element():
+    """IF with a vector of one element as the condition."""
+    for condition in (True, False):
+        model = Model()
+        graph = model.graph("main")
+        which, x = graph.input("condition", BOOL, (1,)), graph.input("x", FLOAT, (3,))
+        branches = [unary_branch(model, f"branch_{k}", (3,), op) for k, op in enumerate(("SQUARE", "NEG"))]
+        options = {"thenSubgraphIndex": branches[0], "elseSubgraphIndex": branches[1]}
+        graph.output(graph.op("IF", [which, x], [("If", FLOAT, (3,))], options))
+        name = f"vector_condition_{str(condition).lower()}"
+        register("if", name, "IF", "float32", model, [np.array([condition]), *values("if", name, (FLOAT, (3,)))])
 
 
 def if_nested():
@@ -136,14 +150,17 @@ def loop(graph, condition, body, inputs, results):
 
 
 def counter(model, types, limit, prefix="while"):
-    """Condition and body subgraphs of a loop over a counter, with the numbers of the body's inputs."""
+    """Condition and body subgraphs of a loop over a counter, with the numbers of the body's inputs.
+
+    The condition has the counter's shape.
+    """
     condition = model.graph(f"{prefix}_cond")
     numbers = [condition.input(f"{prefix}/arg{k}", *description) for k, description in enumerate(types)]
     bound = condition.const(np.int32(limit), f"{prefix}/limit") if limit is not None else numbers[-1]
-    condition.output(condition.op("LESS", [numbers[0], bound], [(f"{prefix}/Less", BOOL, ())]))
+    condition.output(condition.op("LESS", [numbers[0], bound], [(f"{prefix}/Less", BOOL, types[0][1])]))
     body = model.graph(f"{prefix}_body")
     numbers = [body.input(f"{prefix}/arg{k}", *description) for k, description in enumerate(types)]
-    following = body.op("ADD", [numbers[0], body.const(np.int32(1), f"{prefix}/one")], [(f"{prefix}/add", INT, ())])
+    following = body.op("ADD", [numbers[0], body.const(np.int32(1), f"{prefix}/one")], [(f"{prefix}/add", *types[0])])
     return condition, body, numbers, following
 
 
@@ -161,12 +178,28 @@ def while_cases():
         graph.output(*loop(graph, condition, body, inputs, [("while:0", INT, ()), ("while:1", FLOAT, (3,))]))
         name = f"counter_{limit}_rounds"
         register("while", name, "WHILE", "float32", model, [np.int32(0), *values("while", name, (FLOAT, (3,)))])
+    while_one_element()
     while_matmul()
     while_pass_through()
     while_nested()
     while_growing()
     while_quantized()
     while_data()
+
+
+def while_one_element():
+    """A loop whose condition is a vector of one element."""
+    for limit in (0, 3):
+        model = Model()
+        graph = model.graph("main")
+        types = [(INT, (1,)), (FLOAT, (3,))]
+        inputs = [graph.input(f"in{k}", *description) for k, description in enumerate(types)]
+        condition, body, (_, x), following = counter(model, types, limit)
+        body.output(following, body.op("NEG", [x], [("neg", FLOAT, (3,))]))
+        graph.output(*loop(graph, condition, body, inputs, [("while:0", INT, (1,)), ("while:1", FLOAT, (3,))]))
+        name = f"vector_condition_{limit}_rounds"
+        feeds = [np.zeros(1, np.int32), *values("while", name, (FLOAT, (3,)))]
+        register("while", name, "WHILE", "float32", model, feeds)
 
 
 def while_matmul():

@@ -42,6 +42,7 @@ pub struct Session {
 impl Session {
     /// Creates a session of a graph. Nothing is compiled yet, and no variable has a value.
     pub fn new(graph: GraphDef, options: Options) -> Result<Self> {
+        tf::check_versions(graph.versions.as_ref())?;
         let target = compiler::host(&options.cpu)?;
         let mut back = compiler::in_process_options(target);
         back.plan = options.plan.clone();

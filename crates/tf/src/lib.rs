@@ -29,6 +29,7 @@ pub mod source;
 pub mod substitutions;
 mod tensor;
 mod text;
+mod versions;
 pub mod wire;
 
 pub use attributes::Attributes;
@@ -46,3 +47,4 @@ pub use prepare::{
 };
 pub use problem::Problem;
 pub use program::{Dimension, Feed, Fetch, Program, Resource, Variable, VariableState};
+pub use versions::{GRAPH_VERSION, check_versions};

@@ -25,6 +25,7 @@ pub use resolve::{Resolved, RunRequest, resolve};
 
 use crate::proto::attr_value::Value;
 use crate::proto::{Config, GraphDef};
+use crate::versions::check_versions;
 use crate::{Fetch, Node, NodeId, OutputId, Program, functionalize};
 use names::Names;
 use signatures::Signatures;
@@ -38,6 +39,7 @@ type FedOutput = (String, i64);
 ///
 /// Every message names the offending node, feed, fetch, or variable.
 pub fn prepare(mut graph: GraphDef, mut config: Config) -> Result<Program> {
+    check_versions(graph.versions.as_ref())?;
     constant_feeds::take(&mut graph, &mut config).coded(Code::Feed)?;
     config::validate(&config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;

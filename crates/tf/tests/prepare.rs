@@ -34,6 +34,17 @@ fn only_what_a_fetch_needs_is_looked_at() {
 }
 
 #[test]
+fn graphs_that_newer_readers_need_are_rejected() {
+    let config = format!("{FEED_X} {FETCH_SUM}");
+    let with = |versions: &str| prepare(&format!("{ADD} versions {{ {versions} }}"), &config);
+    assert!(with("producer: 5000 min_consumer: 1645 bad_consumers: 1644").is_ok());
+    let message = with("producer: 5000 min_consumer: 1646").expect_err("too new");
+    assert!(message.contains("its min_consumer is 1646"), "{message}");
+    let message = with("bad_consumers: 12 bad_consumers: 1645").expect_err("excluded");
+    assert!(message.contains("its bad_consumers contain 1645"), "{message}");
+}
+
+#[test]
 fn any_node_may_be_fed_fetched_twice_or_passed_through() {
     let config = "feed { id { node_name: 'c' } } feed { id { node_name: 'x' } shape { } }
                   fetch { id { node_name: 'c' } } fetch { id { node_name: 'sum' } } fetch { id { node_name: 'sum' } }";

@@ -48,6 +48,8 @@ pub(crate) struct Use {
     pub(crate) variables: Vec<String>,
     /// True if the handles are results, too, as the body of a loop returns them.
     pub(crate) returns_variables: bool,
+    /// True for the condition of a loop: its result becomes a scalar.
+    pub(crate) is_condition: bool,
 }
 
 /// A graph with its interface.
@@ -308,6 +310,9 @@ impl<'a> Converter<'a> {
             if subgraph.inputs.contains(&tensor) {
                 let data_type = subgraph.tensors[tensor].data_type;
                 value = body.add(&result, "Identity", &[value], [ty("T", data_type)])?.remove(0);
+            }
+            if usage.is_condition {
+                value = body.add("condition", "Squeeze", &[value], [ty("T", DataType::Bool)])?.remove(0);
             }
             ret.insert(result.clone(), value.text().to_owned());
             signature.output_arg.push(arg(result, tensor));

@@ -5,6 +5,7 @@ use crate::values::value::Value;
 use crate::values::value_type::{ValueType, rebuild};
 use bounded::Scope;
 use hlo::InstructionId;
+use shape::PrimitiveType;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::{Function, NodeId};
@@ -108,7 +109,14 @@ impl<'p> Loop<'p> {
                     );
                 }
             };
-            cx.truth(predicate)
+            let shape = cx.array(predicate);
+            if shape.rank() > 0 || shape.element_type != PrimitiveType::Pred {
+                return Err(cx.invalid(format!(
+                    "the loop's condition: expected a scalar of type bool, got {shape}; compare it with a number, such as \
+                     Greater(x, 0), or reduce it with All or Any"
+                )));
+            }
+            Ok(predicate)
         })?;
         if let Some((&variable, writer)) = scope.written().iter().next() {
             return Err(Error::unsupported(format!(

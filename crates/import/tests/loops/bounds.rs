@@ -535,3 +535,30 @@ fn an_array_whose_shape_grows_needs_a_known_number_of_iterations() {
     let message = message(&append_rows("n: i32[]"), &["result"]);
     assert!(message.contains("changes its type or shape between the beginning and the end"), "{message}");
 }
+
+#[test]
+fn a_condition_is_a_scalar_of_truth_values() {
+    let with = |condition: &str, t: &str| {
+        format!(
+            "x: f32[7]
+             start = 0
+             loop = While(start, x) T=[i32,f32] cond=@cond body=@body
+             fn cond(i: i32, x: f32) -> c/{t} {{
+             {condition}
+             }}
+             fn body(i: i32, x: f32) -> j/i32, x {{
+             one = 1
+             j = AddV2(i, one) T=i32
+             }}"
+        )
+    };
+    for (condition, t, found) in [
+        ("c = Greater(x, x) T=f32", "bool", "pred[7]"),
+        ("c = Neg(i) T=i32", "i32", "s32[]"),
+        ("at = 0\nc = Sum(x, at) T=f32 Tidx=i32", "f32", "f32[]"),
+    ] {
+        let message = message(&with(condition, t), &["loop:0"]);
+        assert!(message.contains("'loop'"), "{message}");
+        assert!(message.contains(&format!("expected a scalar of type bool, got {found}")), "{message}");
+    }
+}

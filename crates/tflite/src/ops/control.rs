@@ -113,8 +113,13 @@ fn functions_of(
     let variables = op.used_variables(&subgraphs)?;
     let mut functions = Vec::new();
     for (k, &subgraph) in subgraphs.iter().enumerate() {
-        let returns_variables = is_loop && k + 1 == subgraphs.len();
-        functions.push(op.function(&Use { subgraph, variables: variables.clone(), returns_variables })?);
+        let is_body = k + 1 == subgraphs.len();
+        functions.push(op.function(&Use {
+            subgraph,
+            variables: variables.clone(),
+            returns_variables: is_loop && is_body,
+            is_condition: is_loop && !is_body,
+        })?);
     }
     let handles = variables.iter().map(|key| op.variable(key)).collect::<Result<_>>()?;
     Ok(Called { functions, handles })
@@ -129,6 +134,11 @@ fn add_call(
     attributes: Vec<Attribute>,
 ) -> Result<()> {
     let mut inputs = op.inputs()?;
+    // Any array of one element selects a branch.
+    if first == 1 {
+        let selector = condition_type(op)?;
+        inputs[0] = op.node("Squeeze", &[inputs[0].clone()], [ty("T", selector)])?;
+    }
     inputs.extend(called.handles.iter().cloned());
     let mut all =
         vec![types("Tin", &called.types(input_types(op, first)?)), types("Tout", &result_types(op)?)];
