@@ -181,7 +181,9 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
         for (k, argument) in arguments.iter().enumerate() {
             session.set_argument(k, argument)?;
         }
-        session.run()?;
+        if let Err(error) = session.run() {
+            return failed_check(module, &arguments, &error);
+        }
         let got = session.whole_results()?;
         if has_tasks {
             let mut threads = executable.session(&arguments)?;
@@ -202,6 +204,17 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
         }
     }
     Ok(Outcome::Clean { undecided, elements })
+}
+
+/// Judges a run that a check of the program ended: the same check must fail in the evaluator.
+pub(crate) fn failed_check(module: &Module, arguments: &[Literal], failure: &Error) -> Result<Outcome> {
+    match evaluator::evaluate_computation(module, module.entry(), arguments) {
+        Err(error) if error.message().contains(failure.message()) => {
+            Ok(Outcome::Refused("a check fails".to_owned()))
+        }
+        Err(error) => Ok(Outcome::Failed(format!("the run fails: {failure}; the evaluator: {error}"))),
+        Ok(_) => Ok(Outcome::Failed(format!("the run fails: {failure}"))),
+    }
 }
 
 /// Compares results with the evaluator. `run` names the run in the text of a failure.

@@ -246,6 +246,40 @@ fn sizes_that_must_be_equal_are_known_and_checked() {
     assert!(text.contains(message), "{text}");
 }
 
+/// The positions of the numbers that are not 0, added to the numbers.
+const POSITIONS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "where" op: "Where" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "flat" op: "Squeeze" input: "where" attr { key: "T" value { type: DT_INT64 } }
+       attr { key: "squeeze_dims" value { list { i: 1 } } } }
+node { name: "floats" op: "Cast" input: "flat" attr { key: "SrcT" value { type: DT_INT64 } }
+       attr { key: "DstT" value { type: DT_FLOAT } } }
+node { name: "sum" op: "AddV2" input: "x" input: "floats" attr { key: "T" value { type: DT_FLOAT } } }
+"#;
+
+#[test]
+fn two_sizes_that_depend_on_a_run_are_equal_or_one_of_them_is_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("graph.pbtxt"), POSITIONS).expect("writable");
+    let run = |x: &[f32]| {
+        let x = shape::Literal::from_elements(&[x.len() as i64], x);
+        std::fs::write(directory.path().join("x.npy"), npz::write_npy(&x)).expect("writable");
+        let mut run = tfcompile(directory.path());
+        run.args(["run", "graph.pbtxt", "--fetch=sum", "--dim=x.0=1..6", "--feed=x=x.npy"]);
+        run.output().expect("the tool")
+    };
+    for (x, sum) in [(&[5.0, 7.0, 8.0][..], "[5, 8, 10]"), (&[0.0, 7.0, 0.0], "[1, 8, 1]")] {
+        let output = run(x);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(text.contains(sum), "{text}");
+    }
+    let output = run(&[5.0, 7.0, 0.0]);
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("the sizes of dimension 0 of input 1 and dimension 0 of input 0 differ (node 'sum')"), "{text}");
+}
+
 /// Sums of products and summands for any number of rows.
 const NAMED: &str = include_str!("../../../tests/rust/model/batched.hlo");
 

@@ -2,6 +2,7 @@
 
 use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
+use bounded::Size;
 use hlo::custom_call::ASSERT;
 use hlo::{ComparisonDirection, InstructionId, Op, RawAttributes};
 use shape::Shape;
@@ -20,7 +21,8 @@ impl NodeContext<'_, '_> {
     /// Prepares the inputs of an elementwise op, whose dimensions have one size each, except for
     /// those of size 1. Where some inputs have a bounded size and others a known one, all get the
     /// known one. Where bounds differ, all get the smallest. A check at run time fails if the sizes
-    /// differ, as TensorFlow does.
+    /// differ, as TensorFlow does. Where the bounds leave it open which operand is repeated, sizes of 1
+    /// pass the check.
     pub(crate) fn settle_equal_sizes(&mut self) -> Result<()> {
         if !keeps_input_sizes(&self.node().op) {
             return Ok(());
@@ -61,19 +63,30 @@ impl NodeContext<'_, '_> {
         let Some(&expected) = known.or_else(least) else { return Ok(()) };
         let Some(of_expected) = inputs[expected.input] else { return Ok(()) };
         for place in places.iter().filter(|place| place.is_bounded) {
-            let has_other_bound = place.bound > expected.bound;
-            if !has_other_bound && (expected.is_bounded || place.bound != expected.bound) {
-                continue;
-            }
             let Some(id) = inputs[place.input] else { continue };
             let size = self.true_size(id, place.dimension)?;
             let wanted = self.true_size(of_expected, expected.dimension)?;
-            let is_equal = self.compare(ComparisonDirection::Eq, size, wanted)?;
             let message = format!(
                 "the sizes of dimension {} of input {} and dimension {} of input {} differ",
                 place.dimension, place.input, expected.dimension, expected.input
             );
-            self.fail_unless(ASSERT, is_equal, &message)?;
+            let mut is_valid = self.compare(ComparisonDirection::Eq, size, wanted)?;
+            let has_other_bound = place.bound > expected.bound;
+            if !has_other_bound && (expected.is_bounded || place.bound != expected.bound) {
+                let stated = |bound, size| Size { bound, size: Some(size) };
+                let difference =
+                    self.known_difference(stated(place.bound, size), stated(expected.bound, wanted));
+                if place.input != expected.input && difference != Some(0) {
+                    let one = self.s32(1)?;
+                    for size in [size, wanted] {
+                        let is_one = self.compare(ComparisonDirection::Eq, size, one)?;
+                        is_valid = self.op(Op::Or {}, &[is_valid, is_one])?;
+                    }
+                    self.fail_unless(ASSERT, is_valid, &message)?;
+                }
+                continue;
+            }
+            self.fail_unless(ASSERT, is_valid, &message)?;
             let mut split = self.split(id)?;
             split.data = self.slice_in(split.data, place.dimension, 0, expected.bound)?;
             split.sizes[place.dimension] = if expected.is_bounded { Some(wanted) } else { None };
