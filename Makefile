@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -167,6 +167,10 @@ test-cross: tools ## run programs and all models (reduced) in emulators: aarch64
 	GRAPHS=tfmatmul scripts/test_cross.sh aarch64-sve256 aarch64-sve512 riscv64-v256
 	TEST_CROSS=true cargo test -p cli --test main --quiet -- artifacts::freestanding formats
 	TEST_CROSS=true cargo test -p kernel --test main --quiet emulators
+
+.PHONY: test-targets
+test-targets: tools ## run cases of each kind of input on each machine that can be emulated here, and write the table of docs/targets.md (COUNT=N ONLY=REGEX)
+	scripts/targets/test.sh $(TOOL) $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only '$(ONLY)',--page docs/targets.md)
 
 .PHONY: test-microcontrollers test-microcontrollers-sample
 test-microcontrollers: tools ## run recorded cases and the networks of MLPerf Tiny on emulated microcontrollers: target/microcontrollers

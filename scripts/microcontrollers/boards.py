@@ -1,6 +1,7 @@
 """Boards that QEMU emulates, and programs that run on them without an operating system."""
 
 import json
+import os
 import pathlib
 import shlex
 import subprocess
@@ -54,10 +55,11 @@ class Failure(Exception):
     """A step that failed, with its output."""
 
 
-def call(command, timeout=600):
-    """Runs a command and returns its output."""
+def call(command, timeout=600, environment=None):
+    """Runs a command, with additions to the environment, and returns its output."""
+    environment = {**os.environ, **environment} if environment else None
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     except subprocess.TimeoutExpired:
         raise Failure(f"{shlex.join(map(str, command))}: more than {timeout} s") from None
     if done.returncode != 0:
