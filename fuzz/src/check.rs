@@ -195,7 +195,9 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
                 return Ok(Outcome::Failed("results with two threads differ from those with one".to_owned()));
             }
         }
-        match compared(module, &compiled.module, &arguments, &got, &format!("run {round}: "))? {
+        let name = format!("run {round}: ");
+        let judged = compared(module, &compiled.module, &arguments, &got, &name);
+        match judged.map_err(|error| error.context(format!("run {round}, after the code ran")))? {
             Outcome::Clean { undecided: more, elements: judged } => {
                 undecided += more;
                 elements += judged;

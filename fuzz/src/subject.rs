@@ -88,7 +88,7 @@ pub fn run(kind: Kind, seed: u64) -> Outcome {
     match check(&module, &setup, seed) {
         Outcome::Failed(why) => {
             let (small, reason) = minimize(&module, &why, |module| check(module, &setup, seed));
-            let text = file_test(&small, &setup, seed);
+            let text = file_test(&small, &setup, seed, &reason);
             Outcome::Failed(format!("{why}\nsmallest: {reason}\nsetup: {setup:?}\n{text}"))
         }
         outcome => outcome,

@@ -277,7 +277,10 @@ fn two_sizes_that_depend_on_a_run_are_equal_or_one_of_them_is_one() {
     let output = run(&[5.0, 7.0, 0.0]);
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("the sizes of dimension 0 of input 1 and dimension 0 of input 0 differ (node 'sum')"), "{text}");
+    assert!(
+        text.contains("the sizes of dimension 0 of input 1 and dimension 0 of input 0 differ (node 'sum')"),
+        "{text}"
+    );
 }
 
 /// Sums of products and summands for any number of rows.

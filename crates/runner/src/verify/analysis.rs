@@ -15,6 +15,7 @@ use super::estimate::{Estimate, Growth, Known, Way, distances, doubles, magnitud
 use super::rules::{Rule, is_linear, rule_of, terms_of_sum};
 use super::{batch_norm, map, order, own, transforms};
 use evaluator::Evaluator;
+use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
 use shape::{Literal, PrimitiveType, Scalar, Shape};
 use std::collections::BTreeMap;
@@ -175,8 +176,14 @@ impl<'m> Analysis<'m> {
     /// Evaluates an instruction that calls nothing, or only scalar computations.
     fn simple(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Estimate> {
         let values: Vec<Literal> = operands.iter().map(|o| o.value()).collect();
-        let value = self.evaluate(instruction, &values.iter().collect::<Vec<_>>())?;
         let exact = operands.iter().all(|o| o.is_exact());
+        let value = self.evaluate(instruction, &values.iter().collect::<Vec<_>>());
+        if !exact && matches!(custom_call(instruction.op()), Some(CustomCallKind::Assert { .. })) {
+            // Correct code may decide a check differently. Other values must not be tried.
+            let value = value.map_err(|error| Error::unsupported(format!("uncertain: {error}")))?;
+            return Ok(Estimate::with_errors(&value, &mut std::iter::empty()));
+        }
+        let value = value?;
         let rule = rule_of(self.module, instruction);
         let mut errors = self.own_errors(&rule, instruction, &values, &value)?;
         if let Some(of_parts) = batch_norm::errors(instruction, operands) {
