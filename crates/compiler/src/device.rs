@@ -4,10 +4,11 @@ use crate::Observer;
 use crate::compiled::{DeviceCode, MachineCode};
 use crate::options::{Assembler, BackOptions};
 use buffers::{ConstantsBlock, ConstantsPool};
-use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
+use codegen::{CodegenOptions, DeviceImage, DeviceMemory, ImageKind};
 use hlo::{Interface, Module};
 use nest::launch::DeviceProgram;
-use support::{Code, Coded as _, Error, Result};
+use support::{Code, Coded as _, Error, Id as _, Result};
+use target::Target;
 
 /// Compiles an optimized module for the devices of the options. Also returns its constants.
 ///
@@ -33,7 +34,7 @@ pub(crate) fn compile(
     let images = options
         .devices
         .iter()
-        .map(|device| codegen::compile_kernels(&program, device, options.llvm_ir))
+        .map(|device| image(&program, device, options))
         .collect::<Result<Vec<DeviceImage>>>()?;
     if options.llvm_ir || options.assembly {
         let assembly = options.assembly.then(|| text_of(&images));
@@ -69,6 +70,23 @@ pub(crate) fn compile(
     Ok((code, constants))
 }
 
+/// Compiles the kernels of a program for a device.
+fn image(program: &DeviceProgram, device: &Target, options: &BackOptions) -> Result<DeviceImage> {
+    if !device.is_opencl_c() {
+        return codegen::compile_kernels(program, device, options.llvm_ir);
+    }
+    let functions = program.kernels.functions.iter();
+    let symbols: Vec<String> =
+        functions.map(|(id, function)| codegen::kernel_symbol(id.index(), &function.name)).collect();
+    let text = csource::write_kernels(program, &symbols, &options.entry_point)?;
+    Ok(DeviceImage {
+        kind: ImageKind::OpenClC,
+        architecture: String::new(),
+        bytes: text.into_bytes(),
+        llvm_ir: None,
+    })
+}
+
 /// Rejects options that have no meaning for a device.
 fn check_options(options: &BackOptions) -> Result<()> {
     let refused = [
@@ -88,7 +106,7 @@ fn assembled(images: Vec<DeviceImage>, assembler: &dyn Assembler) -> Result<Vec<
     let assemble = |image: &DeviceImage| {
         let bytes = assembler.assemble(&image.bytes, &image.architecture)?;
         let architecture = image.architecture.clone();
-        Ok(DeviceImage { kind: codegen::ImageKind::Cubin, architecture, bytes, llvm_ir: None })
+        Ok(DeviceImage { kind: ImageKind::Cubin, architecture, bytes, llvm_ir: None })
     };
     let mut all = images.iter().map(assemble).collect::<Result<Vec<_>>>()?;
     all.extend(images.into_iter().next());
@@ -99,7 +117,7 @@ fn assembled(images: Vec<DeviceImage>, assembler: &dyn Assembler) -> Result<Vec<
 fn text_of(images: &[DeviceImage]) -> String {
     images
         .iter()
-        .filter(|image| image.kind == codegen::ImageKind::Ptx)
+        .filter(|image| matches!(image.kind, ImageKind::Ptx | ImageKind::OpenClC))
         .map(|image| String::from_utf8_lossy(&image.bytes).into_owned())
         .collect::<Vec<_>>()
         .join("\n")
@@ -127,7 +145,6 @@ pub fn serial_kernels(program: &DeviceProgram) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use codegen::ImageKind;
 
     #[derive(Debug)]
     struct Fake;
