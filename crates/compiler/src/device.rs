@@ -1,7 +1,7 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
 use crate::Observer;
-use crate::compiled::{DeviceCode, MachineCode};
+use crate::compiled::{DeviceCode, MachineCode, OpenClFiles};
 use crate::options::{Assembler, BackOptions};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory, ImageKind};
@@ -47,6 +47,7 @@ pub(crate) fn compile(
     };
     let constants = pool.finish();
     let memory = memory(module, &assignment, constants.size)?;
+    let opencl = opencl_files(&program, &images, &memory, &options.entry_point);
     let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;
     let code_options = CodegenOptions::new(&options.entry_point);
     let embedded = if options.embed_constants { constants.clone() } else { ConstantsBlock::default() };
@@ -65,7 +66,7 @@ pub(crate) fn compile(
         counted: Vec::new(),
         variants: Vec::new(),
         output,
-        device: Some(DeviceCode { program, binary: blob }),
+        device: Some(DeviceCode { program, binary: blob, opencl }),
     };
     Ok((code, constants))
 }
@@ -75,15 +76,40 @@ fn image(program: &DeviceProgram, device: &Target, options: &BackOptions) -> Res
     if !device.is_opencl_c() {
         return codegen::compile_kernels(program, device, options.llvm_ir);
     }
-    let functions = program.kernels.functions.iter();
-    let symbols: Vec<String> =
-        functions.map(|(id, function)| codegen::kernel_symbol(id.index(), &function.name)).collect();
-    let text = csource::write_kernels(program, &symbols, &options.entry_point)?;
+    let text = csource::write_kernels(program, &symbols(program), &options.entry_point)?;
     Ok(DeviceImage {
         kind: ImageKind::OpenClC,
         architecture: String::new(),
         bytes: text.into_bytes(),
         llvm_ir: None,
+    })
+}
+
+/// The names of the kernels.
+fn symbols(program: &DeviceProgram) -> Vec<String> {
+    let functions = program.kernels.functions.iter();
+    functions.map(|(id, function)| codegen::kernel_symbol(id.index(), &function.name)).collect()
+}
+
+/// The image in OpenCL C, if there is one, and its launches.
+fn opencl_files(
+    program: &DeviceProgram,
+    images: &[DeviceImage],
+    memory: &DeviceMemory,
+    name: &str,
+) -> Option<OpenClFiles> {
+    let image = images.iter().find(|image| image.kind == ImageKind::OpenClC)?;
+    let blocks = csource::Blocks {
+        arguments: memory.arguments.iter().map(|&(bytes, _)| bytes).collect(),
+        results: memory.results.iter().map(|&(bytes, _)| bytes).collect(),
+        sizes: memory.sizes,
+        temps: memory.temps,
+        persistent: memory.persistent,
+        constants: memory.constants,
+    };
+    Some(OpenClFiles {
+        kernels: String::from_utf8_lossy(&image.bytes).into_owned(),
+        launches: csource::write_launches(program, &symbols(program), name, &blocks),
     })
 }
 

@@ -288,6 +288,8 @@ impl<'a> Printer<'a, '_> {
             }
             (ScalarType::Ptr, _) => "address",
             (ScalarType::Bool, _) => "is",
+            (_, Some(Expression::Thread(nest::ThreadIndex::Local))) => "thread",
+            (_, Some(Expression::Thread(nest::ThreadIndex::Workgroup))) => "group",
             (_, Some(Expression::Load { .. })) => "value",
             (_, Some(Expression::Constant(_) | Expression::Splat(_))) => "all",
             (_, Some(Expression::Compare(..))) => "is",
@@ -397,6 +399,9 @@ pub(crate) fn print<'a>(
         crate::opencl::begin(&mut printer);
     }
     printer.block(&function.body)?;
+    if let Linkage::Kernel { .. } = function.linkage {
+        crate::opencl::end(&mut printer);
+    }
     printer.remove_unused();
     let is_entry = function.linkage == Linkage::Entry;
     let mut text = String::new();

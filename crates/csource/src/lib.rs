@@ -12,6 +12,7 @@ mod dialect;
 mod expression;
 mod frame;
 mod function;
+mod launches;
 mod masks;
 mod opencl;
 mod opencl_functions;
@@ -31,6 +32,7 @@ use support::{Error, Result, is_c_identifier};
 use target::Target;
 
 pub use constants::MAX_CONSTANTS;
+pub use launches::{Blocks, write_launches};
 pub use opencl::write_kernels;
 
 /// Vectors in the text.

@@ -6,7 +6,7 @@ use crate::prelude::Prelude;
 use crate::text;
 use crate::{Options, Vectors};
 use nest::launch::{DeviceProgram, Step};
-use nest::{FrameLayout, Function, FunctionId, Linkage, ScalarType};
+use nest::{FrameLayout, Function, FunctionId, Linkage, ScalarType, Statement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::{Error, Id as _, Result};
@@ -136,6 +136,14 @@ pub(crate) fn begin(printer: &mut Printer<'_, '_>) {
             let name = printer.name_of(parameter.value).to_owned();
             printer.line(format!("{name} += {};", offset_of(&name)));
         }
+    }
+}
+
+/// Prints the last lines of a kernel. PoCL 3.1 computes wrong results for kernels with barriers that
+/// return early, unless the last statement is a barrier, too.
+pub(crate) fn end(printer: &mut Printer<'_, '_>) {
+    if printer.function.body.walk().any(|statement| matches!(statement, Statement::Barrier)) {
+        printer.line("barrier(CLK_LOCAL_MEM_FENCE); /* PoCL 3.1 needs it after an early return. */");
     }
 }
 
