@@ -15,7 +15,9 @@ pub(super) fn select(arguments: &mut Build) -> Result<()> {
         return Ok(());
     }
     if arguments.emit.contains(&Kind::C) {
-        return Err(refused("c writes a program for processors"));
+        return Err(Error::invalid(
+            "--emit: c is a program for processors, and opencl has kernels of OpenCL devices: build each alone",
+        ));
     }
     let Some(name) = arguments.model.target.clone() else {
         let processor = [
