@@ -61,6 +61,18 @@ pub fn ptx(case: &Case, architecture: &str) -> Result<String> {
     })
 }
 
+/// Compiles the graph for devices of OpenCL. Returns its kernels in OpenCL C.
+pub fn opencl_c(case: &Case) -> Result<String> {
+    compiler::guarded(|| {
+        let program = input(case)?.source.import(&mut NoObserver)?;
+        let mut options = compiler::in_process_options(compiler::host("")?);
+        options.devices = vec![Target::opencl_c()?];
+        let compiled = compiler::compile_module(program.module, &options, &mut NoObserver)?;
+        let files = compiled.code.device.and_then(|device| device.opencl);
+        files.map(|files| files.kernels).ok_or_else(|| Error::internal("the code has no OpenCL C"))
+    })
+}
+
 /// The files of a device program.
 pub struct DeviceFiles {
     /// The program and its images.
