@@ -5,8 +5,8 @@
 # `opencl`: Intel's OpenCL runtime for processors, and the loader libOpenCL.so.1 of Debian.
 #   OCL_ICD_VENDORS   folder that names the runtime to the loader
 #   LD_LIBRARY_PATH   libraries of the runtime, before those already in the variable
-# `opencl-c`: PoCL, an OpenCL runtime for processors without SPIR-V, and the simulator Oclgrind, from
-# Debian's packages.
+# `opencl-c`: PoCL, an OpenCL runtime for processors without SPIR-V, and the simulator Oclgrind,
+# from Debian's packages.
 #   TFCOMPILE_POCL       file that names PoCL to the loader
 #   TFCOMPILE_OCLGRIND   library of Oclgrind
 # `cuda`: NVIDIA's assembler.

@@ -3,14 +3,16 @@
 # bounds, and wrong calls of OpenCL. Fails if it finds any, or if the command fails.
 #   scripts/gpu/races.sh conformance DIR... [flags]
 #   scripts/gpu/races.sh tfcompile verify MODEL [flags]
-# Oclgrind 21.10 has no memory that is shared with the host, so the runtime uses buffers. Its LLVM
-# lacks some functions that optimization introduces, so there is none. Its check of uninitialized
-# memory is off: it takes what the host writes into the middle of a buffer for uninitialized.
+# Oclgrind 21.10 has no memory that is shared with the host, so the runtime uses buffers. Code is
+# not optimized, because its LLVM does not know some functions that optimization introduces. Its
+# check of uninitialized memory is off: it takes what the host writes into the middle of a buffer
+# for uninitialized.
 set -eu
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 case ${1##*/} in
-  conformance) flags=(--device opencl:c --jobs 1 --timeout 300) ;; # Each process overwrites the log.
+  # One process, because each overwrites the log.
+  conformance) flags=(--device opencl:c --jobs 1 --timeout 300) ;;
   *) flags=(--target opencl:c) ;;
 esac
 export TFCOMPILE_OPENCL_DRIVER=${TFCOMPILE_OCLGRIND:-/usr/lib/oclgrind/liboclgrind-rt.so}

@@ -164,8 +164,8 @@ impl Observer for Ptx {
     }
 }
 
-/// Opens the first device of a kind: `cuda`, `opencl`, or `opencl:` with forms of code. Also returns
-/// the targets of the forms.
+/// Opens the first device of a kind: `cuda`, `opencl`, or `opencl:` with forms of code. Also
+/// returns the targets of the forms.
 pub fn open_device(name: &str) -> Result<(Device, Vec<Target>)> {
     let (kind, targets) = match name.split_once(':') {
         Some((kind, _)) => (kind, target::parse_devices(name)?.unwrap_or_default()),

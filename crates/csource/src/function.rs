@@ -332,7 +332,7 @@ pub(crate) fn signature(printer: &mut Printer<'_, '_>, symbol: &str) -> String {
     let function = printer.function;
     match function.linkage {
         Linkage::Entry => return format!("int32_t {symbol}(struct tfcompile_frame *frame)"),
-        Linkage::Kernel { threads } => return crate::opencl::signature(printer, symbol, threads),
+        Linkage::Kernel { threads } => return printer.kernel_signature(symbol, threads),
         _ => {}
     }
     let mut list = Vec::new();
@@ -396,11 +396,11 @@ pub(crate) fn print<'a>(
     }
     let signature = signature(&mut printer, symbol);
     if let Linkage::Kernel { .. } = function.linkage {
-        crate::opencl::begin(&mut printer);
+        printer.begin_kernel();
     }
     printer.block(&function.body)?;
     if let Linkage::Kernel { .. } = function.linkage {
-        crate::opencl::end(&mut printer);
+        printer.end_kernel();
     }
     printer.remove_unused();
     let is_entry = function.linkage == Linkage::Entry;

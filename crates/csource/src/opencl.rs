@@ -1,12 +1,12 @@
 //! Kernels of a device as OpenCL C 1.2.
 
-use crate::dialect::with_opencl_names;
-use crate::function::{self, Printer};
+use crate::function;
+use crate::opencl_names::with_opencl_names;
 use crate::prelude::Prelude;
 use crate::text;
 use crate::{Options, Vectors};
 use nest::launch::{DeviceProgram, Step};
-use nest::{FrameLayout, Function, FunctionId, Linkage, ScalarType, Statement};
+use nest::{FrameLayout, Function, FunctionId, Linkage, ScalarType};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::{Error, Id as _, Result};
@@ -102,52 +102,4 @@ fn head(name: &str, has_double: bool) -> String {
          #endif\n\n",
     );
     out
-}
-
-/// Returns the declaration of a kernel: the addresses, and their distances in bytes.
-pub(crate) fn signature(printer: &mut Printer<'_, '_>, symbol: &str, threads: u32) -> String {
-    let mut addresses = Vec::new();
-    let mut offsets = Vec::new();
-    for parameter in &printer.function.parameters {
-        let name = printer.name_of(parameter.value).to_owned();
-        let qualified = if parameter.pointer.no_alias { format!("restrict {name}") } else { name.clone() };
-        addresses.push(printer.declaration(parameter.value, &qualified));
-        let offset = printer.names.unique(&offset_of(&name));
-        offsets.push(format!("const ulong {offset}"));
-    }
-    let list: Vec<String> = [addresses, offsets].map(|part| part.join(",\n    ")).to_vec();
-    format!(
-        "kernel __attribute__((reqd_work_group_size({threads}, 1, 1)))\nvoid {symbol}(\n    {})",
-        list.join(",\n    ")
-    )
-}
-
-/// Prints the first lines of a kernel: it returns if the guard is 0.
-pub(crate) fn begin(printer: &mut Printer<'_, '_>) {
-    let parameters = &printer.function.parameters;
-    let Some(guard) = parameters.first() else { return };
-    let name = printer.name_of(guard.value).to_owned();
-    printer
-        .line(format!("if ({name} != NULL && *(global const int *)({name} + {}) == 0) {{", offset_of(&name)));
-    printer.line("  return;");
-    printer.line("}");
-    for parameter in parameters {
-        if printer.uses.count(parameter.value) > 0 {
-            let name = printer.name_of(parameter.value).to_owned();
-            printer.line(format!("{name} += {};", offset_of(&name)));
-        }
-    }
-}
-
-/// Prints the last lines of a kernel. PoCL 3.1 computes wrong results for kernels with barriers that
-/// return early, unless the last statement is a barrier, too.
-pub(crate) fn end(printer: &mut Printer<'_, '_>) {
-    if printer.function.body.walk().any(|statement| matches!(statement, Statement::Barrier)) {
-        printer.line("barrier(CLK_LOCAL_MEM_FENCE); /* PoCL 3.1 needs it after an early return. */");
-    }
-}
-
-/// The name of the parameter with the distance of an address.
-fn offset_of(name: &str) -> String {
-    format!("{name}_offset")
 }

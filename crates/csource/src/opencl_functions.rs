@@ -1,6 +1,6 @@
 //! Functions of the prelude in OpenCL C. Many are the language's own.
 
-use crate::dialect::{lane_name, opencl_name};
+use crate::opencl_names::{lane_name, opencl_name};
 use crate::prelude::{Access, Lane, Prelude, Vector, scalar_type};
 use crate::scalars::suffix;
 use crate::vectors::part;
@@ -72,9 +72,8 @@ impl Prelude {
         let scalar = self.opencl_load(access);
         let bytes = vector.bytes as u32;
         self.function(&name, |_| {
-            let lane = |number: u32| match number < count {
-                true => format!("{scalar}(from + {})", number * bytes),
-                false => "0".to_owned(),
+            let lane = |number: u32| {
+                if number < count { format!("{scalar}(from + {})", number * bytes) } else { "0".to_owned() }
             };
             let lanes: Vec<String> = (0..vector.lanes).map(lane).collect();
             let from = access.space.qualifier();
@@ -315,9 +314,12 @@ impl Prelude {
         let c = self.vector(mask);
         let name = format!("{c}_of_bits_{count}");
         self.function(&name, |_| {
-            let lane = |lane: u32| match lane < count {
-                true => format!("((bits >> {lane}) & 1UL) != 0UL ? -1 : 0"),
-                false => "0".to_owned(),
+            let lane = |lane: u32| {
+                if lane < count {
+                    format!("((bits >> {lane}) & 1UL) != 0UL ? -1 : 0")
+                } else {
+                    "0".to_owned()
+                }
             };
             let lanes: Vec<String> = (0..mask.lanes).map(lane).collect();
             format!("static inline {c} {name}(ulong bits)\n{{\n  return ({c})({});\n}}\n", lanes.join(", "))

@@ -1,6 +1,6 @@
 //! The types and small functions that a source file needs, each written once before its first use.
 
-use crate::dialect::opencl_name;
+use crate::opencl_names::opencl_name;
 use crate::spaces::Space;
 use nest::{ScalarType, Type};
 use std::collections::{BTreeMap, BTreeSet};

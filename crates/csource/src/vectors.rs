@@ -1,7 +1,7 @@
 //! Functions for vectors of GCC and Clang: one lane after another, or an instruction where C has no
 //! operator for it.
 
-use crate::dialect::opencl_name;
+use crate::opencl_names::opencl_name;
 use crate::prelude::{Access, Lane, Prelude, Register, Vector};
 use nest::{ScalarType, Type, UnaryOp};
 

@@ -118,7 +118,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "NAME=N")]
     pub(crate) loop_bound: Vec<String>,
     /// Machine to compile for, by a short name such as aarch64-linux; or a GPU: cuda,
-    /// cuda:sm_80,sm_90a with architectures, opencl, or opencl:c. The other flags then describe the host
+    /// cuda:sm_80,sm_90a with architectures, opencl, or opencl:c. The other flags then describe
+    /// the host
     #[arg(long, value_name = "NAME")]
     pub(crate) target: Option<String>,
     /// Machine to compile for, as an LLVM triple [default: this machine's architecture]
