@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Installs what GPU code is tested with on machines without a GPU, and prints shell assignments for
 # callers: eval "$(scripts/setup_gpu.sh)".
-#   scripts/setup_gpu.sh [opencl|cuda|all]
+#   scripts/setup_gpu.sh [opencl|opencl-c|cuda|all]
 # `opencl`: Intel's OpenCL runtime for processors, and the loader libOpenCL.so.1 of Debian.
 #   OCL_ICD_VENDORS   folder that names the runtime to the loader
 #   LD_LIBRARY_PATH   libraries of the runtime, before those already in the variable
+# `opencl-c`: PoCL, an OpenCL runtime for processors without SPIR-V, and the simulator Oclgrind,
+# from Debian's packages.
+#   TFCOMPILE_POCL       file that names PoCL to the loader
+#   TFCOMPILE_OCLGRIND   library of Oclgrind
 # `cuda`: NVIDIA's assembler.
 #   TFCOMPILE_PTXAS   path of ptxas
 # Both are in ~/.cache/tfcompile. TFCOMPILE_WHEELS names a folder to take wheels from, without the
@@ -17,9 +21,9 @@ opencl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==202
 cuda_packages="nvidia-cuda-nvcc-cu12==12.9.86"
 
 case $want in
-  opencl | cuda | all) ;;
+  opencl | opencl-c | cuda | all) ;;
   *)
-    echo "setup_gpu: unknown part '$want' (opencl, cuda, all)" >&2
+    echo "setup_gpu: unknown part '$want' (opencl, opencl-c, cuda, all)" >&2
     exit 2
     ;;
 esac
@@ -48,15 +52,31 @@ install() { # install FOLDER PACKAGE...
   echo "$*" >"$venv/.packages"
 }
 
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+add_packages() { # add_packages PACKAGE...
+  echo "setup_gpu: installing $* (apt-get)" >&2
+  { "${as_root[@]}" apt-get -q update &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"; } >&2
+}
+
+if [ "$want" = opencl-c ]; then
+  pocl=/etc/OpenCL/vendors/pocl.icd oclgrind=/usr/lib/oclgrind/liboclgrind-rt.so
+  if [ ! -e $pocl ] || [ ! -e $oclgrind ]; then
+    add_packages ocl-icd-libopencl1 pocl-opencl-icd oclgrind || {
+      echo "setup_gpu: PoCL and Oclgrind are missing: install pocl-opencl-icd and oclgrind" >&2
+      exit 1
+    }
+  fi
+  printf 'TFCOMPILE_POCL=%q\nTFCOMPILE_OCLGRIND=%q\n' $pocl $oclgrind
+  exit 0
+fi
+
 have_loader() { ldconfig -p 2>/dev/null | grep -q 'libOpenCL\.so\.1'; }
 
 if [ "$want" != cuda ]; then
   if ! have_loader && command -v apt-get >/dev/null; then
-    as_root=()
-    [ "$(id -u)" = 0 ] || as_root=(sudo)
-    echo "setup_gpu: installing ocl-icd-libopencl1 (apt-get)" >&2
-    { "${as_root[@]}" apt-get -q update &&
-      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends ocl-icd-libopencl1; } >&2
+    add_packages ocl-icd-libopencl1
   fi
   have_loader || {
     echo "setup_gpu: libOpenCL.so.1 is missing: install an OpenCL loader (ocl-icd-libopencl1 on Debian)" >&2

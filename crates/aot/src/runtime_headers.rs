@@ -31,6 +31,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/device_open.h",
     "tfcompile/device_opencl.h",
     "tfcompile/device_opencl_api.h",
+    "tfcompile/device_opencl_buffers.h",
     "tfcompile/device_program.h",
     "tfcompile/device_run.h",
     "tfcompile/device_state.h",

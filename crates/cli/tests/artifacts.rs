@@ -97,6 +97,61 @@ fn c_source_excludes_what_it_replaces() {
 }
 
 #[test]
+fn opencl_c_comes_with_tables_of_launches() {
+    let out = directory();
+    build("layer.pbtxt", out.path(), &["--emit=opencl"]);
+    let kernels = std::fs::read_to_string(out.path().join("layer.cl")).expect("kernels");
+    let tables = std::fs::read_to_string(out.path().join("layer_opencl.h")).expect("tables");
+    assert!(kernels.contains("\nkernel __attribute__((reqd_work_group_size("), "{kernels}");
+    // Each kernel of the text is in the table, with the number of its addresses.
+    let mut count = 0;
+    for part in kernels.split("\nvoid ").skip(1) {
+        let (name, rest) = part.split_once('(').expect("parameters");
+        let list = rest.split_once(')').expect("the end of the parameters").0;
+        let addresses = list.matches("global ").count();
+        assert_eq!(list.matches("const ulong ").count(), addresses, "{list}");
+        let row = tables.lines().find(|line| line.contains(&format!("{{\"{name}\"")));
+        let row = row.unwrap_or_else(|| panic!("no {name} in {tables}")).trim_end_matches(',');
+        assert!(row.ends_with(&format!(", {addresses}}}")), "{row}: {list}");
+        count += 1;
+    }
+    assert!(count > 0 && tables.contains(&format!("layer_kernels_count {count}\n")), "{tables}");
+    std::fs::write(out.path().join("use.c"), "#include \"layer_opencl.h\"\nint main(void) { return 0; }\n")
+        .expect("a file");
+    for compiler in [&["gcc", "-std=c99", "-x", "c"][..], &["g++", "-std=c++17", "-x", "c++"]] {
+        let mut compile = Command::new(compiler[0]);
+        compile.current_dir(out.path()).args(&compiler[1..]).args([
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+        ]);
+        succeed(compile.args(["-Wno-unused-variable", "-fsyntax-only", "use.c"]));
+    }
+}
+
+#[test]
+fn opencl_c_is_for_devices_of_opencl() {
+    let out = directory();
+    let layer = root().join("tests/artifacts/layer.pbtxt");
+    for (flags, words) in [
+        (
+            &["--emit=opencl", "--target=cuda"][..],
+            "--target=cuda selects GPUs of CUDA: use --target=opencl:c",
+        ),
+        (&["--emit=opencl", "--target=opencl"], "--target=opencl selects SPIR-V"),
+        (&["--emit=opencl", "--target=aarch64-linux"], "selects a processor"),
+        (&["--emit=opencl", "--target-cpu=skylake"], "--target-cpu selects a processor"),
+        (&["--emit=opencl,c"], "build each alone"),
+        (&["--emit=obj", "--target=opencl:cpp"], "unknown form of code 'cpp'"),
+    ] {
+        let mut command = tfcompile(out.path());
+        let message = refuse(command.arg("build").arg(&layer).args(["-o", "."]).args(flags), out.path());
+        assert!(message.contains(words), "{flags:?}: {message}");
+    }
+}
+
+#[test]
 fn a_standalone_header_is_all_that_a_program_includes() {
     let out = directory();
     build("layer.pbtxt", out.path(), &["--standalone-header"]);

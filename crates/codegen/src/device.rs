@@ -31,6 +31,8 @@ pub enum ImageKind {
     Cubin,
     /// A SPIR-V module.
     Spirv,
+    /// OpenCL C as text.
+    OpenClC,
 }
 
 /// The code of a device program for one architecture.
@@ -38,7 +40,7 @@ pub enum ImageKind {
 pub struct DeviceImage {
     /// The form.
     pub kind: ImageKind,
-    /// LLVM's name of the architecture, such as `sm_80`; empty for SPIR-V.
+    /// LLVM's name of the architecture, such as `sm_80`; empty for SPIR-V and OpenCL C.
     pub architecture: String,
     /// The code.
     pub bytes: Vec<u8>,

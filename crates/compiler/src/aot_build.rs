@@ -1,7 +1,7 @@
 //! Ahead-of-time builds: from a graph and its config to files.
 
 use crate::back::{CompiledObject, compile_object, generate, lower_function};
-use crate::compiled::MachineCode;
+use crate::compiled::{MachineCode, OpenClFiles};
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
     Artifact, CHeaderOptions, ConstantsMode, CppClass, DeviceDriver, DeviceTarget, FunctionClass,
@@ -68,6 +68,8 @@ pub struct Outputs {
     pub function_object: Vec<u8>,
     /// Text of the C++ header.
     pub header: String,
+    /// Kernels in OpenCL C and their launches, if a device takes OpenCL C.
+    pub opencl: Option<OpenClFiles>,
     /// Text of the C header, if requested.
     pub c_header: Option<String>,
     /// Text of the Rust module, if requested.
@@ -330,10 +332,12 @@ fn write(
         object.code.output.object
     };
     observer.ended("aot", &|| format!("{} bytes of header", header.len()));
+    let opencl = object.code.device.and_then(|device| device.opencl);
     let plans = std::iter::once(&object.code.plan).chain(object.code.variants.iter().map(|(_, plan)| plan));
     Ok(Outputs {
         function_object,
         header,
+        opencl,
         c_header,
         rust,
         web,

@@ -48,6 +48,15 @@ pub struct MachineCode {
     pub device: Option<DeviceCode>,
 }
 
+/// A device program as text.
+#[derive(Clone, Debug)]
+pub struct OpenClFiles {
+    /// The kernels in OpenCL C.
+    pub kernels: String,
+    /// A header of C with the memory and the launches of the kernels.
+    pub launches: String,
+}
+
 /// A program of a device.
 #[derive(Debug)]
 pub struct DeviceCode {
@@ -55,4 +64,6 @@ pub struct DeviceCode {
     pub program: DeviceProgram,
     /// The program and its images in their binary form.
     pub binary: Vec<u8>,
+    /// The kernels in OpenCL C, if a device takes it, and the steps of the host as a header of C.
+    pub opencl: Option<OpenClFiles>,
 }

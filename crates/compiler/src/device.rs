@@ -1,13 +1,14 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
 use crate::Observer;
-use crate::compiled::{DeviceCode, MachineCode};
+use crate::compiled::{DeviceCode, MachineCode, OpenClFiles};
 use crate::options::{Assembler, BackOptions};
 use buffers::{ConstantsBlock, ConstantsPool};
-use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
+use codegen::{CodegenOptions, DeviceImage, DeviceMemory, ImageKind};
 use hlo::{Interface, Module};
 use nest::launch::DeviceProgram;
-use support::{Code, Coded as _, Error, Result};
+use support::{Code, Coded as _, Error, Id as _, Result};
+use target::Target;
 
 /// Compiles an optimized module for the devices of the options. Also returns its constants.
 ///
@@ -33,7 +34,7 @@ pub(crate) fn compile(
     let images = options
         .devices
         .iter()
-        .map(|device| codegen::compile_kernels(&program, device, options.llvm_ir))
+        .map(|device| image(&program, device, options))
         .collect::<Result<Vec<DeviceImage>>>()?;
     if options.llvm_ir || options.assembly {
         let assembly = options.assembly.then(|| text_of(&images));
@@ -46,6 +47,7 @@ pub(crate) fn compile(
     };
     let constants = pool.finish();
     let memory = memory(module, &assignment, constants.size)?;
+    let opencl = opencl_files(&program, &images, &memory, &options.entry_point);
     let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;
     let code_options = CodegenOptions::new(&options.entry_point);
     let embedded = if options.embed_constants { constants.clone() } else { ConstantsBlock::default() };
@@ -64,9 +66,51 @@ pub(crate) fn compile(
         counted: Vec::new(),
         variants: Vec::new(),
         output,
-        device: Some(DeviceCode { program, binary: blob }),
+        device: Some(DeviceCode { program, binary: blob, opencl }),
     };
     Ok((code, constants))
+}
+
+/// Compiles the kernels of a program for a device.
+fn image(program: &DeviceProgram, device: &Target, options: &BackOptions) -> Result<DeviceImage> {
+    if !device.is_opencl_c() {
+        return codegen::compile_kernels(program, device, options.llvm_ir);
+    }
+    let text = csource::write_kernels(program, &symbols(program), &options.entry_point)?;
+    Ok(DeviceImage {
+        kind: ImageKind::OpenClC,
+        architecture: String::new(),
+        bytes: text.into_bytes(),
+        llvm_ir: None,
+    })
+}
+
+/// The names of the kernels.
+fn symbols(program: &DeviceProgram) -> Vec<String> {
+    let functions = program.kernels.functions.iter();
+    functions.map(|(id, function)| codegen::kernel_symbol(id.index(), &function.name)).collect()
+}
+
+/// The image in OpenCL C, if there is one, and its launches.
+fn opencl_files(
+    program: &DeviceProgram,
+    images: &[DeviceImage],
+    memory: &DeviceMemory,
+    name: &str,
+) -> Option<OpenClFiles> {
+    let image = images.iter().find(|image| image.kind == ImageKind::OpenClC)?;
+    let blocks = csource::Blocks {
+        arguments: memory.arguments.iter().map(|&(bytes, _)| bytes).collect(),
+        results: memory.results.iter().map(|&(bytes, _)| bytes).collect(),
+        sizes: memory.sizes,
+        temps: memory.temps,
+        persistent: memory.persistent,
+        constants: memory.constants,
+    };
+    Some(OpenClFiles {
+        kernels: String::from_utf8_lossy(&image.bytes).into_owned(),
+        launches: csource::write_launches(program, &symbols(program), name, &blocks),
+    })
 }
 
 /// Rejects options that have no meaning for a device.
@@ -88,7 +132,7 @@ fn assembled(images: Vec<DeviceImage>, assembler: &dyn Assembler) -> Result<Vec<
     let assemble = |image: &DeviceImage| {
         let bytes = assembler.assemble(&image.bytes, &image.architecture)?;
         let architecture = image.architecture.clone();
-        Ok(DeviceImage { kind: codegen::ImageKind::Cubin, architecture, bytes, llvm_ir: None })
+        Ok(DeviceImage { kind: ImageKind::Cubin, architecture, bytes, llvm_ir: None })
     };
     let mut all = images.iter().map(assemble).collect::<Result<Vec<_>>>()?;
     all.extend(images.into_iter().next());
@@ -99,7 +143,7 @@ fn assembled(images: Vec<DeviceImage>, assembler: &dyn Assembler) -> Result<Vec<
 fn text_of(images: &[DeviceImage]) -> String {
     images
         .iter()
-        .filter(|image| image.kind == codegen::ImageKind::Ptx)
+        .filter(|image| matches!(image.kind, ImageKind::Ptx | ImageKind::OpenClC))
         .map(|image| String::from_utf8_lossy(&image.bytes).into_owned())
         .collect::<Vec<_>>()
         .join("\n")
@@ -127,7 +171,6 @@ pub fn serial_kernels(program: &DeviceProgram) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use codegen::ImageKind;
 
     #[derive(Debug)]
     struct Fake;

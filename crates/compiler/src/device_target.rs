@@ -17,7 +17,8 @@ pub fn device_kind(name: &str) -> Result<DeviceKind> {
 /// Returns the target of the code for an open device.
 pub fn device_target(device: &Device) -> Result<Target> {
     match device.kind() {
-        DeviceKind::OpenCl => Target::opencl(),
+        DeviceKind::OpenCl if device.info()?.takes_spirv => Target::opencl(),
+        DeviceKind::OpenCl => Target::opencl_c(),
         DeviceKind::Cuda => Target::cuda(&cuda_architecture(device.info()?.architecture)),
     }
 }

@@ -98,7 +98,7 @@ pub struct RunOptions {
     pub plain_c: bool,
     /// The CPU to compile for.
     pub target_cpu: Option<String>,
-    /// The kind of GPU to run on: `cuda` or `opencl`.
+    /// The kind of GPU to run on: `cuda` or `opencl`, which may have a form of code: `opencl:c`.
     pub device: Option<String>,
     /// The target to run as modules for the web: `wasm32`.
     pub web: Option<String>,
@@ -130,7 +130,7 @@ Runs recorded cases through the compiler, and compares the results with TensorFl
     --target-cpu CPU     compile for this CPU (default: the host's)
     --c-source COMMAND   write C source and compile it with COMMAND, such as 'gcc -std=c11 -O1 -march=native'
     --plain-c            write C source without vectors
-    --device KIND        run on a GPU: cuda or opencl
+    --device KIND        run on a GPU: cuda, opencl, opencl:spirv, or opencl:c
     --web TARGET         run in Node: wasm32, wasm32-relaxed, or wasm32-threads
     --timeout SECONDS    limit the time of a case (default 60)
     --allow-unsupported  exit 0 if all failures are unsupported ops

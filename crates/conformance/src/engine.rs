@@ -34,11 +34,15 @@ pub fn compile_c_and_run(case: &Case, compiler: &Compiler) -> Result<Vec<Literal
     executable.run(&case.arguments)
 }
 
-/// Compiles the graph for a device, loads the code, and runs it there.
-pub fn compile_and_run_on(case: &Case, device: &Device) -> Result<Vec<Literal>> {
+/// Compiles the graph for a device, loads the code, and runs it there. `targets` are those that the
+/// user named.
+pub fn compile_and_run_on(case: &Case, device: &Device, targets: &[Target]) -> Result<Vec<Literal>> {
     let executable = compiler::guarded(|| {
         let program = input(case)?.source.import(&mut NoObserver)?;
-        let options = compiler::in_process_options(compiler::host("")?).on_device(device.clone())?;
+        let mut options = compiler::in_process_options(compiler::host("")?).on_device(device.clone())?;
+        if !targets.is_empty() {
+            options.devices = targets.to_vec();
+        }
         Executable::load(&compiler::compile_module(program.module, &options, &mut NoObserver)?)
     })?;
     executable.run(&case.arguments)
@@ -54,6 +58,18 @@ pub fn ptx(case: &Case, architecture: &str) -> Result<String> {
         let mut text = Ptx::default();
         compiler::compile_module(program.module, &options, &mut text)?;
         Ok(text.0)
+    })
+}
+
+/// Compiles the graph for devices of OpenCL. Returns its kernels in OpenCL C.
+pub fn opencl_c(case: &Case) -> Result<String> {
+    compiler::guarded(|| {
+        let program = input(case)?.source.import(&mut NoObserver)?;
+        let mut options = compiler::in_process_options(compiler::host("")?);
+        options.devices = vec![Target::opencl_c()?];
+        let compiled = compiler::compile_module(program.module, &options, &mut NoObserver)?;
+        let files = compiled.code.device.and_then(|device| device.opencl);
+        files.map(|files| files.kernels).ok_or_else(|| Error::internal("the code has no OpenCL C"))
     })
 }
 
@@ -148,10 +164,15 @@ impl Observer for Ptx {
     }
 }
 
-/// Opens the first device of a kind.
-pub fn open_device(kind: &str) -> Result<Device> {
+/// Opens the first device of a kind: `cuda`, `opencl`, or `opencl:` with forms of code. Also
+/// returns the targets of the forms.
+pub fn open_device(name: &str) -> Result<(Device, Vec<Target>)> {
+    let (kind, targets) = match name.split_once(':') {
+        Some((kind, _)) => (kind, target::parse_devices(name)?.unwrap_or_default()),
+        None => (name, Vec::new()),
+    };
     let kind = compiler::device_kind(kind)?;
-    Device::open(&DeviceOptions::new(kind, 0))
+    Ok((Device::open(&DeviceOptions::new(kind, 0))?, targets))
 }
 
 /// Interprets the HLO from the importer, as a second opinion.

@@ -79,17 +79,14 @@ impl Printer<'_, '_> {
         let (from, to) = (self.ty(a), self.ty(id));
         let x = self.operand(a)?;
         let (source, result) = (self.vector(a), self.vector(id));
-        let c = self.prelude.vector(result);
-        let primary = |text: String| Text { text, level: Level::Primary, reads: x.reads };
-        let converted = |x: &str, to: &str| format!("__builtin_convertvector({x}, {to})");
         if from.scalar == ScalarType::Bool {
-            let signed = self.prelude.vector(result.with(Lane::Signed));
+            let signed = result.with(Lane::Signed);
             let wide =
-                if source.bytes == result.bytes { x.at(Level::Unary) } else { converted(&x.text, &signed) };
-            let bits = primary(wide).cast(&c);
+                if source.bytes == result.bytes { x.clone() } else { self.prelude.converted(&x, signed) };
+            let bits = self.prelude.same_bits(&wide, result);
             return Ok(if op == ConvertOp::ZeroExtend {
                 let one = if result.bytes == 8 { "UINT64_C(1)" } else { "1u" };
-                let text = format!("{} & {}({one})", bits.text, self.prelude.splat(result));
+                let text = format!("{} & {}", bits.text, self.prelude.splat_of(result, one, false).text);
                 Text { text, level: Level::Loose, reads: x.reads }
             } else {
                 bits
@@ -97,24 +94,23 @@ impl Printer<'_, '_> {
         }
         Ok(match op {
             ConvertOp::SignExtend => {
-                let signed = (
-                    self.prelude.vector(source.with(Lane::Signed)),
-                    self.prelude.vector(result.with(Lane::Signed)),
-                );
-                primary(converted(&x.cast(&signed.0).text, &signed.1)).cast(&c)
+                let narrow = self.prelude.same_bits(&x, source.with(Lane::Signed));
+                let wide = self.prelude.converted(&narrow, result.with(Lane::Signed));
+                self.prelude.same_bits(&wide, result)
             }
             ConvertOp::SignedToFloat => {
-                let signed = self.prelude.vector(source.with(Lane::Signed));
-                primary(converted(&x.cast(&signed).text, &c))
+                let signed = self.prelude.same_bits(&x, source.with(Lane::Signed));
+                self.prelude.converted(&signed, result)
             }
             ConvertOp::Truncate if to.scalar == ScalarType::Bool => {
                 let one = if source.bytes == 8 { "UINT64_C(1)" } else { "1u" };
-                let splat = self.prelude.splat(source);
                 let zero = one.replace('1', "0");
-                let text = format!("({c})(({} & {splat}({one})) != {splat}({zero}))", x.at(Level::Unary));
-                Text { text, level: Level::Unary, reads: x.reads }
+                let ones = self.prelude.splat_of(source, one, false).text;
+                let zeros = self.prelude.splat_of(source, &zero, false).text;
+                let text = format!("({} & {ones}) != {zeros}", x.at(Level::Unary));
+                self.prelude.mask_of(text, result, x.reads)
             }
-            _ => primary(converted(&x.text, &c)),
+            _ => self.prelude.converted(&x, result),
         })
     }
 
@@ -128,6 +124,9 @@ impl Printer<'_, '_> {
         if from == Type::PTR {
             return Ok(x.cast("uintptr_t").cast("int64_t"));
         }
+        if to == Type::PTR && self.is_opencl() {
+            return Err(Error::unsupported("OpenCL C: an address that is computed as a number"));
+        }
         if to == Type::PTR {
             return Ok(x.cast("uintptr_t").cast("unsigned char *"));
         }
@@ -140,11 +139,8 @@ impl Printer<'_, '_> {
             return Err(Error::internal(format!("unexpected cast of {from} to {to}")));
         }
         if from.lanes > 1 && to.lanes > 1 {
-            let c = {
-                let vector = self.vector(id);
-                self.prelude.vector(vector)
-            };
-            return Ok(x.cast(&c));
+            let vector = self.vector(id);
+            return Ok(self.prelude.same_bits(&x, vector));
         }
         match (from.lanes, to.lanes, from.scalar, to.scalar) {
             (1, 1, ScalarType::F32, _) => Ok(call(self.prelude.bits_of(ScalarType::F32), &x.text)),

@@ -46,33 +46,34 @@ impl Printer<'_, '_> {
                     return Ok(a);
                 }
                 let vector = self.vector(id);
-                let name = self.prelude.splat(vector);
-                let text = if ty.scalar == ScalarType::Bool {
-                    format!("{name}({} ? -1 : 0)", a.at(Level::Unary))
-                } else {
-                    format!("{name}({})", a.text)
+                let lane = match ty.scalar {
+                    ScalarType::Bool => format!("{} ? -1 : 0", a.at(Level::Unary)),
+                    _ => a.text,
                 };
-                Ok(Text { text, level: Level::Primary, reads: a.reads })
+                Ok(self.prelude.splat_of(vector, &lane, a.reads))
             }
             Expression::Extract(vector, lane) => self.extract(*vector, *lane),
             Expression::Insert(vector, lane, scalar) => {
-                let name = {
-                    let vector = self.vector(id);
-                    self.prelude.insert(vector)
-                };
+                let vector_type = self.vector(id);
+                let name = self.prelude.insert(vector_type, *lane);
                 let (v, s) = (self.operand(*vector)?, self.operand_for_lane(*scalar)?);
                 let value = if ty.scalar == ScalarType::Bool {
                     format!("{} ? -1 : 0", s.at(Level::Unary))
                 } else {
                     s.text
                 };
-                let text = format!("{name}({}, {lane}, {value})", v.text);
+                let text = if self.is_opencl() {
+                    format!("{name}({}, {value})", v.text)
+                } else {
+                    format!("{name}({}, {lane}, {value})", v.text)
+                };
                 Ok(Text { text, level: Level::Primary, reads: v.reads || s.reads })
             }
             Expression::Shuffle(a, b, lanes) => self.shuffle(id, *a, *b, lanes),
             Expression::Iota => Ok(self.iota(ty)),
             Expression::Offset { pointer, index, scale } => self.offset(*pointer, *index, *scale),
-            Expression::Load { pointer, mask, .. } => self.load(id, *pointer, *mask),
+            Expression::Load { pointer, alignment, mask } => self.load(id, *pointer, *alignment, *mask),
+            Expression::Thread(index) => self.thread(*index),
             Expression::FunctionAddress(function) => Ok(Text::new(
                 Level::Unary,
                 format!("(unsigned char *)(uintptr_t)&{}", self.symbols[function.index()]),
@@ -83,7 +84,6 @@ impl Printer<'_, '_> {
             )),
             Expression::StackSlot { .. }
             | Expression::MatrixMultiplyAdd { .. }
-            | Expression::Thread(_)
             | Expression::WorkgroupMemory { .. } => {
                 Err(Error::internal("unexpected stack slot or part of a device's kernel in an expression"))
             }
@@ -125,7 +125,7 @@ impl Printer<'_, '_> {
                 }
                 scalar => (Vector::of(ty), self.constant(Type::scalar(scalar), constant, 0)),
             };
-            return Text::primary(format!("{}({})", self.prelude.splat(vector), lane.text));
+            return self.prelude.splat_of(vector, &lane.text, false);
         }
         match (ty.scalar, constant) {
             (ScalarType::F32, Constant::FloatBits(bits)) => match decimal_f32(bits as u32) {
@@ -280,7 +280,7 @@ impl Printer<'_, '_> {
                     format!("{}u", width - 1)
                 };
                 let mask = if ty.lanes > 1 {
-                    format!("{}({mask})", self.prelude.splat(Vector::of(ty)))
+                    self.prelude.splat_of(Vector::of(ty), &mask, false).text
                 } else {
                     mask
                 };
@@ -298,15 +298,14 @@ impl Printer<'_, '_> {
         let is_signed = op == BinaryOp::ShiftRightArithmetic;
         if ty.lanes > 1 {
             let vector = Vector::of(ty);
-            let c = self.prelude.vector(vector);
-            let signed = self.prelude.vector(vector.with(Lane::Signed));
+            let signed = vector.with(Lane::Signed);
             let (x, count) = if is_signed {
-                (x.cast(&signed).text, count.cast(&signed).text)
+                (self.prelude.same_bits(&x, signed).text, self.prelude.same_bits(&count, signed).text)
             } else {
                 (x.at(Level::Unary), count.at(Level::Unary))
             };
             let new = Text { text: format!("{x} {sign} {count}"), level: Level::Loose, reads };
-            return Ok(if is_signed { new.cast(&c) } else { new });
+            return Ok(if is_signed { self.prelude.same_bits(&new, vector) } else { new });
         }
         let x = match (ty.scalar, is_signed) {
             (ScalarType::I64, true) => x,
@@ -341,13 +340,12 @@ impl Printer<'_, '_> {
             Predicate::AboveEqual => (">=", Some(true)),
         };
         if ty.lanes > 1 {
-            let vector = self.vector(a);
-            let signed = self.prelude.vector(vector.with(Lane::Signed));
+            let signed = self.vector(a).with(Lane::Signed);
             if ty.scalar.is_integer() && is_unsigned == Some(false) {
-                (x, y) = (x.cast(&signed), y.cast(&signed));
+                (x, y) = (self.prelude.same_bits(&x, signed), self.prelude.same_bits(&y, signed));
             }
-            let text = format!("({signed})({} {sign} {})", x.at(Level::Unary), y.at(Level::Unary));
-            return Ok(Text { text, level: Level::Unary, reads: x.reads || y.reads });
+            let text = format!("{} {sign} {}", x.at(Level::Unary), y.at(Level::Unary));
+            return Ok(self.prelude.mask_of(text, signed, x.reads || y.reads));
         }
         if let Some(known) = self.known_comparison(predicate, a, b) {
             return Ok(Text::primary(if known { "true" } else { "false" }));
@@ -421,16 +419,15 @@ impl Printer<'_, '_> {
         }
         let vector = self.vector(id);
         let c = self.mask(condition, vector.bytes)?;
-        let name = self.prelude.select(vector);
         let reads = c.reads || x.reads || y.reads;
-        Ok(Text { text: format!("{name}({}, {}, {})", c.text, x.text, y.text), level: Level::Primary, reads })
+        let text = self.prelude.selected(vector, (&c.text, &x.text, &y.text));
+        Ok(Text { text, level: Level::Primary, reads })
     }
 
     fn extract(&mut self, vector: ValueId, lane: u32) -> Result<Text> {
         let ty = self.ty(vector);
         let x = self.operand(vector)?;
-        let lane =
-            Text { text: format!("{}[{lane}]", x.at(Level::Primary)), level: Level::Primary, reads: x.reads };
+        let lane = self.prelude.lane_of(&x, lane);
         Ok(match ty.scalar {
             ScalarType::Bool => {
                 Text { text: format!("{} != 0", lane.text), level: Level::Loose, reads: x.reads }
@@ -453,9 +450,8 @@ impl Printer<'_, '_> {
             };
             let list: Vec<String> =
                 lanes.iter().map(|&lane| as_lane(if lane == 0 { &x } else { &y })).collect();
-            let c = self.c_type(id);
-            let text = format!("({c}){{{}}}", list.join(", "));
-            return Ok(Text { text, level: Level::Primary, reads: x.reads || y.reads });
+            let vector = self.vector(id);
+            return Ok(self.prelude.lanes_of(vector, &list, x.reads || y.reads));
         }
         if let [lane] = lanes {
             return if *lane < from.lanes {
@@ -466,14 +462,13 @@ impl Printer<'_, '_> {
         }
         let padded = from.lanes.next_power_of_two();
         let place = |&lane: &u32| {
-            let lane = if lane < from.lanes { lane } else { lane - from.lanes + padded };
-            lane.to_string()
+            if lane < from.lanes { lane } else { lane - from.lanes + padded }
         };
-        let mut list: Vec<String> = lanes.iter().map(place).collect();
-        list.resize(to.lanes.next_power_of_two() as usize, "0".to_owned());
+        let mut list: Vec<u32> = lanes.iter().map(place).collect();
+        list.resize(to.lanes.next_power_of_two() as usize, 0);
         let (x, y) = (self.operand(a)?, self.operand_as(b, a)?);
-        let text = format!("__builtin_shufflevector({}, {}, {})", x.text, y.text, list.join(", "));
-        Ok(Text { text, level: Level::Primary, reads: x.reads || y.reads })
+        let vectors = (self.vector(a), self.vector(id));
+        Ok(self.prelude.shuffled((&x, &y), vectors, &list))
     }
 
     fn iota(&mut self, ty: Type) -> Text {
@@ -481,32 +476,32 @@ impl Printer<'_, '_> {
             return integer(ty.scalar, 0);
         }
         let vector = Vector::of(ty);
-        let c = self.prelude.vector(vector);
         let list: Vec<String> = (0..vector.lanes).map(|lane| format!("{lane}u")).collect();
-        Text::primary(format!("({c}){{{}}}", list.join(", ")))
+        self.prelude.lanes_of(vector, &list, false)
     }
 
-    fn load(&mut self, id: ValueId, pointer: ValueId, mask: Option<ValueId>) -> Result<Text> {
+    fn load(&mut self, id: ValueId, pointer: ValueId, alignment: u32, mask: Option<ValueId>) -> Result<Text> {
         let ty = self.ty(id);
         if let Some(text) = self.loaded_from_frame(id, pointer) {
             return Ok(text);
         }
         let at = self.operand(pointer)?;
         let reads = |text: String| Text { text, level: Level::Primary, reads: true };
+        let access = self.access(pointer, ty, alignment);
         let Some(mask) = mask else {
             let name =
-                if ty.lanes == 1 { self.prelude.load(ty.scalar) } else { self.prelude.load_vector(ty) };
+                if ty.lanes == 1 { self.prelude.load(access) } else { self.prelude.load_vector(access) };
             return Ok(reads(format!("{name}({})", at.text)));
         };
         if ty.lanes == 1 {
-            let name = self.prelude.load(ty.scalar);
+            let name = self.prelude.load(access);
             let (condition, at) = (self.operand(mask)?, at.text);
             let zero = self.constant(ty, Constant::Integer(0), 0).text;
             let text = format!("{} ? {name}({at}) : {zero}", condition.at(Level::Unary));
             return Ok(narrowed(ty, Text { text, level: Level::Loose, reads: true }));
         }
         let mask = self.mask(mask, ty.scalar.byte_size())?;
-        Ok(reads(format!("{}({}, {})", self.prelude.load_masked(ty), at.text, mask.text)))
+        Ok(reads(format!("{}({}, {})", self.prelude.load_masked(access), at.text, mask.text)))
     }
 
     fn group(&mut self, kind: GroupKind, a: ValueId, b: ValueId, c: ValueId) -> Result<Text> {

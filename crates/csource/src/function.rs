@@ -4,6 +4,7 @@
 use crate::Options;
 use crate::frame;
 use crate::prelude::{Prelude, Vector, scalar_type};
+use crate::spaces::Space;
 use crate::text::{Level, Names, Text, identifier, words};
 use crate::uses::{Magnitudes, Uses};
 use nest::{Constant, Expression, Function, Linkage, Program, ScalarType, Type, ValueId};
@@ -49,6 +50,8 @@ pub(crate) struct Printer<'a, 'p> {
     masks: Vec<usize>,
     /// Addresses through which memory may be written.
     pub(crate) mutable: Vec<bool>,
+    /// The kind of memory of each address, in OpenCL C.
+    pub(crate) spaces: Vec<Space>,
     /// Folded values that depend on memory and are not printed yet.
     pending: Vec<ValueId>,
     /// Declarations at the function's start.
@@ -96,7 +99,7 @@ impl<'a> Printer<'a, '_> {
             return self.prelude.vector(vector);
         }
         match ty.scalar {
-            ScalarType::Ptr if !self.mutable[id.index()] => "const unsigned char *".to_owned(),
+            ScalarType::Ptr => self.pointer_type(id),
             scalar => scalar_type(scalar).to_owned(),
         }
     }
@@ -167,12 +170,7 @@ impl<'a> Printer<'a, '_> {
         if self.mask_bytes(id) == bytes {
             return Ok(text);
         }
-        let c = self.prelude.vector(Vector::mask(bytes, ty.lanes));
-        Ok(Text {
-            text: format!("__builtin_convertvector({}, {c})", text.text),
-            level: Level::Primary,
-            reads: text.reads,
-        })
+        Ok(self.prelude.converted(&text, Vector::mask(bytes, ty.lanes)))
     }
 
     /// Defines a value by an expression: folds it into its use, or declares a variable.
@@ -182,11 +180,10 @@ impl<'a> Printer<'a, '_> {
             return Ok(());
         }
         self.choose_mask(id, expression);
-        if let Expression::StackSlot { bytes, alignment } = expression {
-            let name = self.names.unique("slot");
-            self.declarations
-                .push(format!("TFC_ALIGNED({alignment}) unsigned char {name}[{}];", (*bytes).max(1)));
-            self.places[id.index()] = Place::Named(name);
+        if let Expression::StackSlot { bytes, alignment } | Expression::WorkgroupMemory { bytes, alignment } =
+            expression
+        {
+            self.declare_memory(id, (*bytes).max(1), *alignment);
             return Ok(());
         }
         if let Some(place) = self.place_in_frame(id, expression) {
@@ -209,6 +206,23 @@ impl<'a> Printer<'a, '_> {
         }
         self.declare(id, &text);
         Ok(())
+    }
+
+    /// Declares memory of the function or, in a kernel, of the workgroup.
+    fn declare_memory(&mut self, id: ValueId, bytes: u64, alignment: u32) {
+        let base =
+            if self.is_opencl() && self.spaces[id.index()] == Space::Local { "shared" } else { "slot" };
+        let name = self.names.unique(base);
+        if self.is_opencl() {
+            let space = self.spaces[id.index()].qualifier();
+            let size = self.names.unique(&format!("{name}_bytes"));
+            self.declare_size(&size, i64::try_from(bytes).unwrap_or(i64::MAX));
+            self.declarations
+                .push(format!("{space} uchar {name}[{size}] __attribute__((aligned({alignment})));"));
+        } else {
+            self.declarations.push(format!("TFC_ALIGNED({alignment}) unsigned char {name}[{bytes}];"));
+        }
+        self.places[id.index()] = Place::Named(name);
     }
 
     /// Declares a constant variable with a value.
@@ -274,6 +288,8 @@ impl<'a> Printer<'a, '_> {
             }
             (ScalarType::Ptr, _) => "address",
             (ScalarType::Bool, _) => "is",
+            (_, Some(Expression::Thread(nest::ThreadIndex::Local))) => "thread",
+            (_, Some(Expression::Thread(nest::ThreadIndex::Workgroup))) => "group",
             (_, Some(Expression::Load { .. })) => "value",
             (_, Some(Expression::Constant(_) | Expression::Splat(_))) => "all",
             (_, Some(Expression::Compare(..))) => "is",
@@ -314,8 +330,10 @@ impl<'a> Printer<'a, '_> {
 /// Returns the declaration of a function.
 pub(crate) fn signature(printer: &mut Printer<'_, '_>, symbol: &str) -> String {
     let function = printer.function;
-    if function.linkage == Linkage::Entry {
-        return format!("int32_t {symbol}(struct tfcompile_frame *frame)");
+    match function.linkage {
+        Linkage::Entry => return format!("int32_t {symbol}(struct tfcompile_frame *frame)"),
+        Linkage::Kernel { threads } => return printer.kernel_signature(symbol, threads),
+        _ => {}
     }
     let mut list = Vec::new();
     for parameter in &function.parameters {
@@ -343,6 +361,7 @@ pub(crate) fn print<'a>(
     let mutable = crate::uses::written_addresses(function, |callee, k| {
         written[callee.index()].get(k).copied().unwrap_or(true)
     });
+    let spaces = if prelude.is_opencl { crate::spaces::of(function)? } else { Vec::new() };
     let mut printer = Printer {
         prelude,
         options,
@@ -356,6 +375,7 @@ pub(crate) fn print<'a>(
         places: vec![Place::Undefined; function.values.len()],
         masks: vec![4; function.values.len()],
         mutable,
+        spaces,
         pending: Vec::new(),
         declarations: Vec::new(),
         lines: Vec::new(),
@@ -375,7 +395,13 @@ pub(crate) fn print<'a>(
         printer.places[parameter.value.index()] = place;
     }
     let signature = signature(&mut printer, symbol);
+    if let Linkage::Kernel { .. } = function.linkage {
+        printer.begin_kernel();
+    }
     printer.block(&function.body)?;
+    if let Linkage::Kernel { .. } = function.linkage {
+        printer.end_kernel();
+    }
     printer.remove_unused();
     let is_entry = function.linkage == Linkage::Entry;
     let mut text = String::new();
@@ -391,8 +417,8 @@ pub(crate) fn print<'a>(
         text += &format!("  {declaration}\n");
     }
     for parameter in &function.parameters {
-        if printer.uses.count(parameter.value) == 0 {
-            let name = if is_entry { "frame" } else { printer.named(parameter.value) };
+        if printer.uses.count(parameter.value) == 0 && !printer.is_opencl() {
+            let name = if is_entry { "frame" } else { printer.name_of(parameter.value) };
             text += &format!("  (void){name};\n");
         }
     }
@@ -409,7 +435,7 @@ pub(crate) fn print<'a>(
 }
 
 impl Printer<'_, '_> {
-    fn named(&self, id: ValueId) -> &str {
+    pub(crate) fn name_of(&self, id: ValueId) -> &str {
         match &self.places[id.index()] {
             Place::Named(name) => name,
             _ => "frame",

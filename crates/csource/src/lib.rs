@@ -8,12 +8,19 @@
 
 mod constants;
 mod conversion;
+mod dialect;
 mod expression;
 mod frame;
 mod function;
+mod kernel;
+mod launches;
 mod masks;
+mod opencl;
+mod opencl_functions;
+mod opencl_names;
 mod prelude;
 mod scalars;
+mod spaces;
 mod statement;
 mod symbols;
 mod text;
@@ -27,6 +34,8 @@ use support::{Error, Result, is_c_identifier};
 use target::Target;
 
 pub use constants::MAX_CONSTANTS;
+pub use launches::{Blocks, write_launches};
+pub use opencl::write_kernels;
 
 /// Vectors in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -36,6 +45,8 @@ pub enum Vectors {
     Gcc,
     /// None: C11 without extensions, for any compiler.
     None,
+    /// Those of OpenCL C, for kernels of a device ([`write_kernels`]).
+    OpenCl,
 }
 
 /// Options of the text.
@@ -49,7 +60,7 @@ pub struct Options {
 
 impl Options {
     fn has_vectors(&self) -> bool {
-        self.vectors == Vectors::Gcc
+        self.vectors != Vectors::None
     }
 }
 

@@ -1,12 +1,16 @@
 //! Functions for masks: accesses of some lanes, and masks as bits.
 
-use crate::prelude::{Lane, Prelude, Register, Vector};
+use crate::prelude::{Access, Lane, Prelude, Register, Vector};
 use crate::vectors::{guarded, part};
 use nest::Type;
 
 impl Prelude {
     /// `load_masked_f32x8(address, mask)`: zeros in the other lanes, whose memory is not read.
-    pub(crate) fn load_masked(&mut self, ty: Type) -> String {
+    pub(crate) fn load_masked(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_load_masked(access);
+        }
+        let ty = access.ty;
         let vector = Vector::of(ty);
         let (c, mask) = (self.vector(vector), self.vector(Vector::mask(vector.bytes, ty.lanes)));
         let name = format!("load_masked_{}{}", c, part(ty));
@@ -27,7 +31,11 @@ impl Prelude {
     }
 
     /// `store_masked_f32x8(address, value, mask)`
-    pub(crate) fn store_masked(&mut self, ty: Type) -> String {
+    pub(crate) fn store_masked(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_store_masked(access);
+        }
+        let ty = access.ty;
         let vector = Vector::of(ty);
         let (c, mask) = (self.vector(vector), self.vector(Vector::mask(vector.bytes, ty.lanes)));
         let name = format!("store_masked_{}{}", c, part(ty));
@@ -49,6 +57,9 @@ impl Prelude {
 
     /// The bits of a mask as an unsigned integer of as many bits, the first lane in the lowest one.
     pub(crate) fn bits_of_mask(&mut self, mask: Vector, count: u32) -> String {
+        if self.is_opencl {
+            return self.opencl_bits_of_mask(mask, count);
+        }
         let c = self.vector(mask);
         let name = format!("bits_of_{c}_{count}");
         self.function(&name, |_| {
@@ -61,6 +72,9 @@ impl Prelude {
 
     /// The reverse of [`Self::bits_of_mask`].
     pub(crate) fn mask_of_bits(&mut self, mask: Vector, count: u32) -> String {
+        if self.is_opencl {
+            return self.opencl_mask_of_bits(mask, count);
+        }
         let c = self.vector(mask);
         let name = format!("{c}_of_bits_{count}");
         self.function(&name, |_| {

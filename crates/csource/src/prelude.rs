@@ -1,5 +1,7 @@
 //! The types and small functions that a source file needs, each written once before its first use.
 
+use crate::opencl_names::opencl_name;
+use crate::spaces::Space;
 use nest::{ScalarType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -107,6 +109,24 @@ impl Register {
     }
 }
 
+/// An access to memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    /// The type of what is loaded or stored.
+    pub(crate) ty: Type,
+    /// The kind of memory, in OpenCL C.
+    pub(crate) space: Space,
+    /// True if the address is a multiple of the size of a lane.
+    pub(crate) is_aligned: bool,
+}
+
+impl Access {
+    /// The end of the names of functions in OpenCL C.
+    pub(crate) fn ending(self) -> &'static str {
+        if self.is_aligned { "" } else { "_from_bytes" }
+    }
+}
+
 /// C's type of a scalar that is not an address.
 pub(crate) fn scalar_type(scalar: ScalarType) -> &'static str {
     match scalar {
@@ -124,6 +144,8 @@ pub(crate) fn scalar_type(scalar: ScalarType) -> &'static str {
 /// The types and functions so far.
 #[derive(Default)]
 pub(crate) struct Prelude {
+    /// True if the text is OpenCL C.
+    pub(crate) is_opencl: bool,
     types: BTreeMap<String, Vector>,
     names: BTreeSet<String>,
     functions: String,
@@ -137,8 +159,17 @@ pub(crate) struct Prelude {
 }
 
 impl Prelude {
+    /// The prelude of OpenCL C.
+    pub(crate) fn opencl() -> Self {
+        Self { is_opencl: true, ..Self::default() }
+    }
+
     /// Returns the name of a vector type, and defines it.
     pub(crate) fn vector(&mut self, vector: Vector) -> String {
+        if self.is_opencl {
+            let lanes = if vector.lanes == 1 { String::new() } else { vector.lanes.to_string() };
+            return format!("{}{lanes}", opencl_name(vector.scalar()));
+        }
         let name = vector.name();
         self.types.insert(name.clone(), vector);
         name
@@ -148,7 +179,10 @@ impl Prelude {
     pub(crate) fn function(&mut self, name: &str, make: impl FnOnce(&mut Self) -> String) {
         if self.names.insert(name.to_owned()) {
             // The functions of some depend on the processor, so not all are used.
-            let text = make(self).replace("static inline ", "TFC_HELPER ");
+            let mut text = make(self);
+            if !self.is_opencl {
+                text = text.replace("static inline ", "TFC_HELPER ");
+            }
             self.functions += &text;
             self.functions.push('\n');
         }
@@ -161,12 +195,22 @@ impl Prelude {
         }
         let number = self.tables.len();
         let name = match text_of(bytes) {
-            Some(text) => {
+            Some(text) if !self.is_opencl => {
                 let name = format!("text{number}");
                 let _ = writeln!(self.table_texts, "static const unsigned char {name}[] = {text};");
                 name
             }
-            None => {
+            _ if self.is_opencl => {
+                let name = format!("table{number}");
+                let _ = writeln!(
+                    self.table_texts,
+                    "constant uchar {name}[{}] __attribute__((aligned(8))) = {{{}}};",
+                    bytes.len(),
+                    byte_list(bytes)
+                );
+                name
+            }
+            _ => {
                 let name = format!("table{number}");
                 let _ = writeln!(
                     self.table_texts,

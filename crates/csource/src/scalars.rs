@@ -1,8 +1,8 @@
 //! Functions for scalars, in C11 for any compiler. Where a processor has an instruction, the
 //! compiler's builtin for it is used.
 
-use crate::prelude::{Prelude, scalar_type};
-use nest::{ScalarType, UnaryOp};
+use crate::prelude::{Access, Prelude, Vector, scalar_type};
+use nest::{ScalarType, Type, UnaryOp};
 
 /// Names of a scalar type's functions end so.
 pub(crate) fn suffix(scalar: ScalarType) -> &'static str {
@@ -20,7 +20,11 @@ pub(crate) fn suffix(scalar: ScalarType) -> &'static str {
 
 impl Prelude {
     /// `load_f32(address)`
-    pub(crate) fn load(&mut self, scalar: ScalarType) -> String {
+    pub(crate) fn load(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_load(access);
+        }
+        let scalar = access.ty.scalar;
         let name = format!("load_{}", suffix(scalar));
         let ty = scalar_type(scalar);
         self.function(&name, |_| {
@@ -32,7 +36,11 @@ impl Prelude {
     }
 
     /// `store_f32(address, value)`
-    pub(crate) fn store(&mut self, scalar: ScalarType) -> String {
+    pub(crate) fn store(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_store(access);
+        }
+        let scalar = access.ty.scalar;
         let name = format!("store_{}", suffix(scalar));
         let ty = scalar_type(scalar);
         self.function(&name, |_| {
@@ -45,6 +53,9 @@ impl Prelude {
 
     /// The bits of a float as an unsigned integer.
     pub(crate) fn bits_of(&mut self, scalar: ScalarType) -> &'static str {
+        if self.is_opencl {
+            return if scalar == ScalarType::F32 { "as_uint" } else { "as_ulong" };
+        }
         let (name, from, to) = match scalar {
             ScalarType::F32 => ("bits_of_f32", "float", "uint32_t"),
             _ => ("bits_of_f64", "double", "uint64_t"),
@@ -55,6 +66,9 @@ impl Prelude {
 
     /// The float with the bits of an unsigned integer.
     pub(crate) fn of_bits(&mut self, scalar: ScalarType) -> &'static str {
+        if self.is_opencl {
+            return if scalar == ScalarType::F32 { "as_float" } else { "as_double" };
+        }
         let (name, from, to) = match scalar {
             ScalarType::F32 => ("f32_of_bits", "uint32_t", "float"),
             _ => ("f64_of_bits", "uint64_t", "double"),
@@ -65,6 +79,10 @@ impl Prelude {
 
     /// `a * b + c`, rounded once where the processor can.
     pub(crate) fn multiply_add(&mut self, scalar: ScalarType) -> &'static str {
+        if self.is_opencl {
+            let _ = self.opencl_multiply_add(Vector::of(Type::scalar(scalar)));
+            return if scalar == ScalarType::F32 { "muladd_float" } else { "muladd_double" };
+        }
         let (name, ty, builtin, fast) = match scalar {
             ScalarType::F32 => ("muladd_f32", "float", "__builtin_fmaf", "__FP_FAST_FMAF"),
             _ => ("muladd_f64", "double", "__builtin_fma", "__FP_FAST_FMA"),
@@ -84,6 +102,9 @@ impl Prelude {
 
     /// An operation on one float or integer that is not an operator of C.
     pub(crate) fn unary(&mut self, op: UnaryOp, scalar: ScalarType) -> String {
+        if self.is_opencl {
+            return Self::opencl_unary(op).to_owned();
+        }
         let word = match op {
             UnaryOp::Abs => "abs",
             UnaryOp::Sqrt => "sqrt",
@@ -131,6 +152,9 @@ impl Prelude {
 
     /// The `f32` with the bits of an `f16`.
     pub(crate) fn extend_f16(&mut self) -> &'static str {
+        if self.is_opencl {
+            return self.opencl_extend_f16();
+        }
         let name = "f32_of_f16";
         self.function(name, |prelude| {
             let of_bits = prelude.of_bits(ScalarType::F32);
@@ -151,6 +175,9 @@ impl Prelude {
 
     /// The bits of the nearest `f16` of an `f32`.
     pub(crate) fn truncate_to_f16(&mut self) -> &'static str {
+        if self.is_opencl {
+            return self.opencl_truncate_to_f16();
+        }
         let name = "f16_of_f32";
         self.function(name, |prelude| {
             let bits_of = prelude.bits_of(ScalarType::F32);

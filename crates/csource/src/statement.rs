@@ -18,7 +18,9 @@ impl<'a> Printer<'a, '_> {
     fn statement(&mut self, statement: &'a Statement) -> Result<()> {
         match statement {
             Statement::Let(id, expression) => self.define(*id, expression),
-            Statement::Store { value, pointer, mask, .. } => self.store(*value, *pointer, *mask),
+            Statement::Store { value, pointer, alignment, mask } => {
+                self.store(*value, *pointer, *alignment, *mask)
+            }
             Statement::For { index, begin, end, step, carried, body } => {
                 self.for_loop((*index, *begin, *end, *step), carried, body)
             }
@@ -44,19 +46,24 @@ impl<'a> Printer<'a, '_> {
                 Ok(())
             }
             Statement::CopyBytes { to, from, bytes } => {
+                let name = self.copy_function(*to, *from);
                 let (to, from, bytes) = (self.operand(*to)?, self.operand(*from)?, self.operand(*bytes)?);
                 self.flush();
-                self.line(format!(
-                    "(void)memcpy({}, {}, {});",
-                    to.text,
-                    from.text,
-                    bytes.cast("size_t").text
-                ));
+                self.line(format!("{name}({}, {}, {});", to.text, from.text, bytes.cast("size_t").text));
                 Ok(())
             }
             Statement::FillBytes { to, byte, bytes } => {
+                let name = self.is_opencl().then(|| {
+                    let to = self.access(*to, Type::scalar(ScalarType::I8), 1);
+                    self.prelude.opencl_fill(to)
+                });
                 let (to, byte, bytes) = (self.operand(*to)?, self.operand(*byte)?, self.operand(*bytes)?);
                 self.flush();
+                if let Some(name) = name {
+                    let bytes = bytes.cast("size_t").text;
+                    self.line(format!("{name}({}, {}, {bytes});", to.text, byte.text));
+                    return Ok(());
+                }
                 self.line(format!(
                     "(void)memset({}, (int){}, {});",
                     to.text,
@@ -66,8 +73,16 @@ impl<'a> Printer<'a, '_> {
                 Ok(())
             }
             Statement::Prefetch { pointer, cache } => {
+                if self.is_opencl() {
+                    return Ok(());
+                }
                 let pointer = self.operand(*pointer)?;
                 self.line(format!("TFC_PREFETCH({}, {});", pointer.text, 4 - cache));
+                Ok(())
+            }
+            Statement::Barrier if self.is_opencl() => {
+                self.flush();
+                self.line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
                 Ok(())
             }
             Statement::Barrier => Err(Error::internal("unexpected barrier outside a kernel of a device")),
@@ -79,7 +94,23 @@ impl<'a> Printer<'a, '_> {
         arguments.iter().map(|&argument| Ok(self.operand(argument)?.text)).collect()
     }
 
-    fn store(&mut self, value: ValueId, pointer: ValueId, mask: Option<ValueId>) -> Result<()> {
+    /// The function that copies bytes.
+    fn copy_function(&mut self, to: ValueId, from: ValueId) -> String {
+        if !self.is_opencl() {
+            return "(void)memcpy".to_owned();
+        }
+        let byte = Type::scalar(ScalarType::I8);
+        let (to, from) = (self.access(to, byte, 1), self.access(from, byte, 1));
+        self.prelude.opencl_copy(to, from)
+    }
+
+    fn store(
+        &mut self,
+        value: ValueId,
+        pointer: ValueId,
+        alignment: u32,
+        mask: Option<ValueId>,
+    ) -> Result<()> {
         let ty = self.ty(value);
         if let (Type::PTR, Place::Field(offset)) = (ty, &self.places[pointer.index()])
             && let Some(name) = frame::field(self.layout, *offset)
@@ -93,16 +124,17 @@ impl<'a> Printer<'a, '_> {
             self.depends_on_addresses();
         }
         let (text, at) = (self.operand(value)?, self.operand(pointer)?);
+        let access = self.access(pointer, ty, alignment);
         let line = match mask {
             None if ty.lanes == 1 => {
                 let at_text = at.text;
-                format!("{}({at_text}, {});", self.prelude.store(ty.scalar), text.text)
+                format!("{}({at_text}, {});", self.prelude.store(access), text.text)
             }
-            None => format!("{}({}, {});", self.prelude.store_vector(ty), at.text, text.text),
+            None => format!("{}({}, {});", self.prelude.store_vector(access), at.text, text.text),
             Some(mask) if ty.lanes == 1 => {
                 let condition = self.operand(mask)?;
                 self.flush();
-                let name = self.prelude.store(ty.scalar);
+                let name = self.prelude.store(access);
                 self.line(format!("if ({}) {{", condition.text));
                 self.line(format!("  {name}({}, {});", at.text, text.text));
                 self.line("}");
@@ -110,7 +142,7 @@ impl<'a> Printer<'a, '_> {
             }
             Some(mask) => {
                 let mask = self.mask(mask, ty.scalar.byte_size())?;
-                format!("{}({}, {}, {});", self.prelude.store_masked(ty), at.text, text.text, mask.text)
+                format!("{}({}, {}, {});", self.prelude.store_masked(access), at.text, text.text, mask.text)
             }
         };
         self.flush();
@@ -186,7 +218,7 @@ impl<'a> Printer<'a, '_> {
     }
 
     /// Declares the size of a loop as a named constant of the function.
-    fn declare_size(&mut self, name: &str, value: i64) {
+    pub(crate) fn declare_size(&mut self, name: &str, value: i64) {
         let declaration = match i32::try_from(value) {
             Ok(value) => format!("enum {{ {name} = {value} }};"),
             Err(_) => format!("const int64_t {name} = INT64_C({value});"),

@@ -80,7 +80,8 @@ const WORDS: &[&str] = &[
     "unsigned", "void", "volatile", "while", "asm", "near", "far", "kernel", "global", "local", "private",
     "constant", "half", "uint", "uchar", "ushort", "ulong", "size_t", "memcpy", "memset", "main", "unix",
     "linux", "i386", "abs", "min", "max", "select", "shuffle", "mix", "step", "sign", "exp", "log", "sin",
-    "cos", "index", "y0", "y1", "j0", "j1", "yn", "jn", "gamma", "status",
+    "cos", "fma", "fabs", "sqrt", "floor", "ceil", "trunc", "rint", "clz", "popcount", "barrier", "index",
+    "y0", "y1", "j0", "j1", "yn", "jn", "gamma", "status",
 ];
 
 impl Names {

@@ -1,7 +1,8 @@
 //! Functions for vectors of GCC and Clang: one lane after another, or an instruction where C has no
 //! operator for it.
 
-use crate::prelude::{Lane, Prelude, Register, Vector};
+use crate::opencl_names::opencl_name;
+use crate::prelude::{Access, Lane, Prelude, Register, Vector};
 use nest::{ScalarType, Type, UnaryOp};
 
 /// Macros of the compilers for x86 with which a register has instructions.
@@ -46,7 +47,11 @@ impl Prelude {
     }
 
     /// `load_f32x8(address)`. Loads the lanes of the type, which may be fewer than the vector's.
-    pub(crate) fn load_vector(&mut self, ty: Type) -> String {
+    pub(crate) fn load_vector(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_load_vector(access);
+        }
+        let ty = access.ty;
         let vector = Vector::of(ty);
         let c = self.vector(vector);
         let name = format!("load_{}{}", c, part(ty));
@@ -61,7 +66,11 @@ impl Prelude {
     }
 
     /// `store_f32x8(address, value)`
-    pub(crate) fn store_vector(&mut self, ty: Type) -> String {
+    pub(crate) fn store_vector(&mut self, access: Access) -> String {
+        if self.is_opencl {
+            return self.opencl_store_vector(access);
+        }
+        let ty = access.ty;
         let c = self.vector(Vector::of(ty));
         let name = format!("store_{}{}", c, part(ty));
         let bytes = ty.scalar.byte_size() * ty.lanes as usize;
@@ -76,6 +85,9 @@ impl Prelude {
     /// `muladd_f32x8(a, b, c)`
     pub(crate) fn multiply_add_vector(&mut self, ty: Type) -> String {
         let vector = Vector::of(ty);
+        if self.is_opencl {
+            return self.opencl_multiply_add(vector);
+        }
         let c = self.vector(vector);
         let name = format!("muladd_{c}");
         self.uses_x86 = true;
@@ -172,6 +184,9 @@ impl Prelude {
     /// `max_f32x8(a, b)`: `a > b ? a : b`, or the minimum.
     pub(crate) fn extremum(&mut self, is_max: bool, ty: Type) -> String {
         let vector = Vector::of(ty);
+        if self.is_opencl {
+            return self.opencl_extremum(is_max, vector);
+        }
         let select = self.select(vector);
         let (c, signed) = (self.vector(vector), self.vector(vector.with(Lane::Signed)));
         let (word, sign) = if is_max { ("max", '>') } else { ("min", '<') };
@@ -196,6 +211,9 @@ impl Prelude {
 
     /// An operation on each lane that is not an operator of C.
     pub(crate) fn unary_vector(&mut self, op: UnaryOp, ty: Type) -> String {
+        if self.is_opencl {
+            return Self::opencl_unary(op).to_owned();
+        }
         let vector = Vector::of(ty);
         let c = self.vector(vector);
         let scalar = self.unary(op, ty.scalar);
@@ -257,6 +275,9 @@ impl Prelude {
         let (a, b) = (Vector::of(from), Vector::of(to));
         let (c, d) = (self.vector(a), self.vector(b));
         let scalar = self.saturated(is_signed, from.scalar, to.scalar);
+        if self.is_opencl {
+            return self.opencl_each_lane(&scalar, &scalar, &[a], b);
+        }
         let name = format!("{scalar}x{}", b.lanes);
         self.function(&name, |prelude| {
             let bits = 8 * to.scalar.byte_size() as i32 - i32::from(is_signed);
@@ -309,7 +330,10 @@ impl Prelude {
     }
 
     /// A vector with one lane replaced.
-    pub(crate) fn insert(&mut self, vector: Vector) -> String {
+    pub(crate) fn insert(&mut self, vector: Vector, lane: u32) -> String {
+        if self.is_opencl {
+            return self.opencl_insert(vector, lane);
+        }
         let c = self.vector(vector);
         let name = format!("insert_{c}");
         self.function(&name, |_| {
@@ -329,6 +353,9 @@ impl Prelude {
         arguments: &[Vector],
         result: Vector,
     ) -> String {
+        if self.is_opencl {
+            return self.opencl_each_lane(name, scalar, arguments, result);
+        }
         let types: Vec<String> = arguments.iter().map(|&vector| self.vector(vector)).collect();
         let c = self.vector(result);
         let name = format!("{name}x{}", result.lanes);
@@ -349,6 +376,9 @@ impl Prelude {
 
     /// A quotient or remainder of integers in each of the type's lanes.
     pub(crate) fn divide(&mut self, is_signed: bool, is_quotient: bool, ty: Type) -> String {
+        if self.is_opencl {
+            return self.opencl_divide(is_signed, is_quotient, ty);
+        }
         let vector = Vector::of(ty);
         let c = self.vector(vector);
         let (word, sign) = if is_quotient { ("quotient", '/') } else { ("remainder", '%') };
@@ -367,6 +397,9 @@ impl Prelude {
 
     /// The entries of a table of bytes.
     pub(crate) fn lookup(&mut self, ty: Type) -> String {
+        if self.is_opencl {
+            return self.opencl_lookup(ty);
+        }
         let vector = Vector::of(ty);
         let c = self.vector(vector);
         let name = format!("lookup_{c}{}", part(ty));
@@ -384,6 +417,9 @@ impl Prelude {
         let vector = Vector { lane: Lane::Unsigned, bytes: 4, lanes: count.next_power_of_two() };
         let c = self.vector(vector);
         let scalar = self.byte_products(is_signed);
+        if self.is_opencl {
+            return self.opencl_each_lane(scalar, scalar, &[vector; 3], vector);
+        }
         let name = format!("{scalar}x{}", vector.lanes);
         self.uses_x86 = true;
         self.function(&name, |prelude| {
@@ -441,6 +477,9 @@ impl Prelude {
         let floats = Vector { lane: Lane::Float, bytes: 4, lanes: lanes_in_c };
         let (from, to) = if extends { (halves, floats) } else { (floats, halves) };
         let scalar = if extends { self.extend_f16() } else { self.truncate_to_f16() };
+        if self.is_opencl {
+            return self.opencl_each_lane(scalar, scalar, &[from], to);
+        }
         let (a, b) = (self.vector(from), self.vector(to));
         let name = format!("{scalar}x{lanes_in_c}");
         self.uses_x86 = true;
@@ -465,6 +504,9 @@ impl Prelude {
 
     /// A reinterpretation of bytes between two types of C of the same size.
     pub(crate) fn same_bytes(&mut self, from: &str, to: &str) -> String {
+        if self.is_opencl {
+            return format!("as_{}", opencl_name(to));
+        }
         let word = |ty: &str| ty.trim_end_matches("_t").replace(' ', "_");
         let name = format!("{}_of_{}", word(to), word(from));
         self.function(&name, |_| {
@@ -479,6 +521,9 @@ impl Prelude {
     pub(crate) fn multiply_fixed_vector(&mut self, count: u32) -> String {
         let vector = Vector { lane: Lane::Unsigned, bytes: 4, lanes: count.next_power_of_two() };
         let scalar = self.multiply_fixed();
+        if self.is_opencl {
+            return self.opencl_each_lane(scalar, scalar, &[vector; 2], vector);
+        }
         let c = self.vector(vector);
         let name = format!("{scalar}_x{}", vector.lanes);
         self.uses_x86 = true;

@@ -54,6 +54,8 @@ pub(crate) struct Info {
     pub(crate) memory_bytes: u64,
     pub(crate) free_bytes: u64,
     pub(crate) name: [c_char; 128],
+    pub(crate) takes_spirv: c_int,
+    pub(crate) reserved: c_int,
 }
 
 impl Info {
@@ -68,6 +70,8 @@ impl Info {
             memory_bytes: 0,
             free_bytes: 0,
             name: [0; 128],
+            takes_spirv: 0,
+            reserved: 0,
         }
     }
 }

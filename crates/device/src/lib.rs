@@ -79,6 +79,8 @@ pub struct Info {
     pub memory_bytes: u64,
     /// Version of the driver's interface: 12040 for CUDA 12.4, 3000 for OpenCL 3.0.
     pub driver_version: u32,
+    /// True if an OpenCL device takes SPIR-V; otherwise its code is OpenCL C.
+    pub takes_spirv: bool,
 }
 
 /// An open device. Clones refer to the same one; it is closed with the last of them.
@@ -180,6 +182,7 @@ impl Device {
             processors: positive(raw.processors),
             memory_bytes: raw.memory_bytes,
             driver_version: positive(raw.driver_version),
+            takes_spirv: raw.takes_spirv != 0,
         })
     }
 

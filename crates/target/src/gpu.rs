@@ -36,35 +36,47 @@ impl Target {
     pub fn opencl() -> Result<Self> {
         Self::new("spirv64-unknown-unknown", "", "")
     }
+
+    /// Returns the target of OpenCL devices that take OpenCL C. It has the plans of
+    /// [`Self::opencl`].
+    pub fn opencl_c() -> Result<Self> {
+        Self::new("spirv64-unknown-unknown", OPENCL_C, "")
+    }
+
+    /// True if the code for the target is OpenCL C.
+    pub fn is_opencl_c(&self) -> bool {
+        self.triple.architecture == crate::Architecture::Spirv64 && self.cpu == OPENCL_C
+    }
 }
 
+/// The form of code that is OpenCL C, in names of targets.
+const OPENCL_C: &str = "c";
+
+/// The form of code that is SPIR-V, in names of targets.
+const SPIRV: &str = "spirv";
+
 /// Names of GPUs for users, for error texts.
-pub const DEVICE_NAMES: &str = "cuda, cuda:sm_80,sm_90a, opencl";
+pub const DEVICE_NAMES: &str = "cuda, cuda:sm_80,sm_90a, opencl, opencl:c, opencl:spirv,c";
 
 /// Architectures of the name `cuda`: the oldest one with matrix units for every type, which all
 /// later GPUs can run, and the one with its own matrix instructions.
 const DEFAULT_ARCHITECTURES: &str = "sm_80,sm_90a";
 
 /// Returns the targets of the GPUs that a name for users selects: `cuda` for common ones of
-/// NVIDIA's, `cuda:` with architectures joined by commas, or `opencl`. The least capable one is
-/// first. `None` if the name does not start like one of a GPU, and may be that of a processor.
+/// NVIDIA's, `cuda:` with architectures joined by commas, `opencl` for SPIR-V, or `opencl:` with
+/// the forms of code (`spirv`, `c`) joined by commas. The least capable architecture is first.
+/// `None` if the name does not start like one of a GPU, and may be that of a processor.
 ///
-/// Errors: `invalid` for an unknown architecture, or one that is given twice.
+/// Errors: `invalid` for an unknown architecture or form, or one that is given twice.
 pub fn parse_devices(name: &str) -> Result<Option<Vec<Target>>> {
     let (kind, rest) = match name.split_once(':') {
         Some((kind, rest)) => (kind, Some(rest)),
         None => (name, None),
     };
     let architectures = match (kind, rest) {
-        ("opencl", None) => return Ok(Some(vec![Target::opencl()?])),
+        ("opencl", forms) => return opencl_forms(name, forms.unwrap_or(SPIRV)).map(Some),
         ("cuda", None) => DEFAULT_ARCHITECTURES,
         ("cuda", Some(architectures)) => architectures,
-        ("opencl", Some(rest)) => {
-            return Err(Error::invalid(format!(
-                "target '{name}': OpenCL devices have no architectures: remove ':{rest}'"
-            ))
-            .coded(Code::Target));
-        }
         _ => return Ok(None),
     };
     let mut devices = Vec::new();
@@ -79,6 +91,28 @@ pub fn parse_devices(name: &str) -> Result<Option<Vec<Target>>> {
     }
     devices.sort_by_key(|device| (device.gpu.map(|gpu| gpu.capability), device.cpu.clone()));
     Ok(Some(devices))
+}
+
+/// Returns the targets of OpenCL devices for forms of code joined by commas.
+fn opencl_forms(name: &str, forms: &str) -> Result<Vec<Target>> {
+    let mut devices: Vec<Target> = Vec::new();
+    for form in forms.split(',') {
+        let device = match form {
+            SPIRV => Target::opencl()?,
+            OPENCL_C => Target::opencl_c()?,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "target '{name}': unknown form of code '{form}': expected opencl:spirv, opencl:c, or opencl:spirv,c"
+                ))
+                .coded(Code::Target));
+            }
+        };
+        if devices.contains(&device) {
+            return Err(Error::invalid(format!("target '{name}': {form} is given twice")).coded(Code::Target));
+        }
+        devices.push(device);
+    }
+    Ok(devices)
 }
 
 /// The first architecture with independent thread scheduling, which barriers in loops rely on.
@@ -149,6 +183,9 @@ mod tests {
         assert_eq!(names("cuda"), ["sm_80", "sm_90a"]);
         assert_eq!(names("cuda:sm_90a,sm_75,sm_90"), ["sm_75", "sm_90", "sm_90a"]);
         assert_eq!(names("opencl"), [""]);
+        assert_eq!(names("opencl:spirv"), [""]);
+        assert_eq!(names("opencl:c"), ["c"]);
+        assert_eq!(names("opencl:spirv,c"), ["", "c"]);
         for processor in ["aarch64-linux", "", "x86-64"] {
             assert_eq!(parse_devices(processor).expect(processor), None);
         }
@@ -156,7 +193,8 @@ mod tests {
             ("cuda:", "unknown GPU architecture ''"),
             ("cuda:sm_60", "sm_70 or later"),
             ("cuda:sm_80,sm_80", "sm_80 is given twice"),
-            ("opencl:gpu", "remove ':gpu'"),
+            ("opencl:gpu", "unknown form of code 'gpu'"),
+            ("opencl:c,c", "c is given twice"),
         ] {
             let error = parse_devices(name).expect_err(name).to_string();
             assert!(error.contains(part) && error.contains(name), "{error}");

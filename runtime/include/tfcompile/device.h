@@ -92,6 +92,8 @@ struct tfcompile_device_info {
   uint64_t memory_bytes;
   uint64_t free_bytes;    // Memory that no process uses. With OpenCL, unused by this process.
   char name[128];
+  int32_t takes_spirv;    // With OpenCL: 1 if code may be SPIR-V, 0 if it must be OpenCL C.
+  int32_t reserved;
 };
 
 // Memory of the pool of a device, in bytes where not stated otherwise.

@@ -74,7 +74,7 @@ struct tfcompile_device_image {
   uint64_t size;
 };
 
-enum { TFCOMPILE_IMAGE_PTX = 1, TFCOMPILE_IMAGE_CUBIN = 2, TFCOMPILE_IMAGE_SPIRV = 3 };
+enum { TFCOMPILE_IMAGE_PTX = 1, TFCOMPILE_IMAGE_CUBIN = 2, TFCOMPILE_IMAGE_SPIRV = 3, TFCOMPILE_IMAGE_OPENCL_C = 4 };
 
 // A kernel of a program.
 struct tfcompile_device_kernel {
@@ -248,6 +248,13 @@ struct tfcompile_device {
   char name[128];
   void* handle;
   void* context;
+  int32_t takes_spirv;        // With OpenCL: the driver takes SPIR-V.
+  int32_t has_shared_memory;  // With OpenCL: addresses of the device are the host's.
+
+  // With OpenCL, without shared memory: the buffers, and the address of the next one.
+  tfcompile_device_lock buffers_lock;
+  struct tfcompile_opencl_buffer* buffers;
+  uint64_t next_address;
 
   // First error that made the device unusable, or "".
   tfcompile_device_lock lost_lock;

@@ -19,10 +19,12 @@ static inline int32_t tfcompile_frame_run(struct tfcompile_device_instance* inst
 
 // Returns how well an image suits a device of an arch: 0 if it does not run there. Images whose
 // arch has the flag 1000 ("sm_90a") run on exactly that arch.
-static inline uint32_t tfcompile_image_rank(const struct tfcompile_device_image* image, uint32_t arch) {
+static inline uint32_t tfcompile_image_rank(const struct tfcompile_device* device,
+                                            const struct tfcompile_device_image* image, uint32_t arch) {
   const uint32_t of = image->arch % 1000;
   const int is_exact = image->arch >= 1000;
-  if (image->kind == TFCOMPILE_IMAGE_SPIRV) return 1;
+  if (image->kind == TFCOMPILE_IMAGE_OPENCL_C) return 1;
+  if (image->kind == TFCOMPILE_IMAGE_SPIRV) return device->takes_spirv && device->has_shared_memory ? 2 : 0;
   if (is_exact && of != arch) return 0;
   if (image->kind == TFCOMPILE_IMAGE_CUBIN) {
     if (of / 10 != arch / 10 || of > arch) return 0;
@@ -49,7 +51,7 @@ static inline int32_t tfcompile_image_choose(const struct tfcompile_device* devi
   *chosen = NULL;
   for (i = 0; i < program->image_count; ++i) {
     const struct tfcompile_device_image* const image = &program->images[i];
-    const uint32_t rank = tfcompile_image_rank(image, (uint32_t)device->arch);
+    const uint32_t rank = tfcompile_image_rank(device, image, (uint32_t)device->arch);
     if (rank > best) {
       best = rank;
       *chosen = image;
@@ -59,6 +61,13 @@ static inline int32_t tfcompile_image_choose(const struct tfcompile_device* devi
                             (unsigned)(image->arch % 1000), image->arch >= 1000 ? "a" : "");
   }
   if (*chosen != NULL || (program->image_count == 0 && program->kernel_count == 0)) return TFCOMPILE_DEVICE_OK;
+  if (device->kind == TFCOMPILE_DEVICE_OPENCL) {
+    return tfcompile_device_fail(error, TFCOMPILE_DEVICE_NO_IMAGE, 0,
+                                 "program '%s' is SPIR-V, but OpenCL device %d (%s) %s; compile the model with "
+                                 "--target=opencl:c or opencl:spirv,c",
+                                 program->name, (int)device->options.ordinal, device->name,
+                                 device->takes_spirv ? "has no shared virtual memory" : "takes no SPIR-V");
+  }
   return tfcompile_device_fail(error, TFCOMPILE_DEVICE_NO_IMAGE, 0,
                                "program '%s' has no code for device %d (%s, sm_%d): it has %s; compile the model for "
                                "sm_%d or add PTX for an older one",

@@ -31,6 +31,7 @@ static inline void tfcompile_device_delete(struct tfcompile_device* device) {
   tfcompile_device_lock_destroy(&device->lost_lock);
   tfcompile_device_lock_destroy(&device->pool_lock);
   tfcompile_device_lock_destroy(&device->streams_lock);
+  tfcompile_device_lock_destroy(&device->buffers_lock);
   tfcompile_device_lock_destroy(&device->programs_lock);
   free(device);
 }
@@ -51,6 +52,7 @@ static inline struct tfcompile_device* tfcompile_device_open_new(int32_t kind,
   tfcompile_device_lock_init(&device->lost_lock);
   tfcompile_device_lock_init(&device->pool_lock);
   tfcompile_device_lock_init(&device->streams_lock);
+  tfcompile_device_lock_init(&device->buffers_lock);
   tfcompile_device_lock_init(&device->programs_lock);
   device->driver = driver;
   device->kind = kind;
@@ -150,6 +152,7 @@ static inline int32_t tfcompile_device_get_info(struct tfcompile_device* device,
   info->max_threads = device->max_threads;
   info->driver_version = device->driver_version;
   info->memory_bytes = device->memory;
+  info->takes_spirv = device->takes_spirv && device->has_shared_memory;
   memcpy(info->name, device->name, sizeof info->name);
   status = device->driver->free_memory(device, &info->free_bytes, error);
   device->driver->leave(device);

@@ -1,12 +1,13 @@
 // OpenCL for the device runtime. Included by device.h only.
 //
-// Opens libOpenCL at run time and needs no header of OpenCL. Code is SPIR-V, and memory is coarse-
-// grained shared virtual memory, because programs compute addresses inside of buffers.
+// Opens libOpenCL at run time and needs no header of OpenCL. Code is SPIR-V or OpenCL C. Memory is
+// coarse-grained shared virtual memory, because programs compute addresses inside of buffers, or
+// buffers on devices without it (device_opencl_buffers.h).
 
 #ifndef TFCOMPILE_DEVICE_OPENCL_H_
 #define TFCOMPILE_DEVICE_OPENCL_H_
 
-#include "tfcompile/device_opencl_api.h"
+#include "tfcompile/device_opencl_buffers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,20 +79,18 @@ static inline int32_t tfcompile_opencl_open(struct tfcompile_device* device, str
   if (api->device_info(device->handle, 0x1053, sizeof shared_memory, &shared_memory, NULL) != 0) shared_memory = 0;
   if (api->device_info(device->handle, 0x105b, sizeof il - 1, il, NULL) != 0) il[0] = '\0';
   if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2) major = minor = 0;
-  if (strstr(il, "SPIR-V") == NULL ||
-      (api->program_il == NULL && devices.program_il[device->options.ordinal] == NULL)) {
+  if (1000 * major + 10 * minor < 1020) {
     return tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
-                                 "OpenCL device %d (%s, %s) takes no SPIR-V: expected OpenCL 2.1 or the extension "
-                                 "cl_khr_il_program; update its driver or use another device",
-                                 (int)device->options.ordinal, device->name, version);
-  }
-  // CL_DEVICE_SVM_COARSE_GRAIN_BUFFER
-  if ((shared_memory & 1) == 0 || bits != 64) {
-    return tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
-                                 "OpenCL device %d (%s, %s) has no shared virtual memory with 64-bit addresses; use "
+                                 "OpenCL device %d (%s, %s) is too old: expected OpenCL 1.2; update its driver or use "
                                  "another device",
                                  (int)device->options.ordinal, device->name, version);
   }
+  device->takes_spirv = strstr(il, "SPIR-V") != NULL &&
+                        (api->program_il != NULL || devices.program_il[device->options.ordinal] != NULL);
+  // CL_DEVICE_SVM_COARSE_GRAIN_BUFFER
+  device->has_shared_memory = (shared_memory & 1) != 0 && bits == 64 && sizeof(void*) == 8 &&
+                              api->memory_alloc != NULL && api->memory_free != NULL && api->copy != NULL &&
+                              api->fill != NULL && api->kernel_arg_pointer != NULL;
   device->arch = 0;
   device->processors = (int32_t)units;
   device->max_threads = (int32_t)(threads < 65536 ? threads : 65536);
@@ -131,8 +130,10 @@ static inline int32_t tfcompile_opencl_free_memory(struct tfcompile_device* devi
 
 static inline int32_t tfcompile_opencl_allocate(struct tfcompile_device* device, uint64_t bytes, uint64_t* address,
                                                 struct tfcompile_device_error* error) {
+  void* memory;
+  if (!device->has_shared_memory) return tfcompile_opencl_buffer_create(device, bytes, address, error);
   // CL_MEM_READ_WRITE. Alignment 0 is that of the largest type, 128 bytes, and the maximum.
-  void* const memory = tfcompile_opencl_api()->memory_alloc(device->context, 1, (size_t)bytes, 0);
+  memory = tfcompile_opencl_api()->memory_alloc(device->context, 1, (size_t)bytes, 0);
   *address = (uint64_t)(uintptr_t)memory;
   if (memory != NULL) return TFCOMPILE_DEVICE_OK;
   // The function returns no error code. CL_MEM_OBJECT_ALLOCATION_FAILURE
@@ -140,6 +141,10 @@ static inline int32_t tfcompile_opencl_allocate(struct tfcompile_device* device,
 }
 
 static inline void tfcompile_opencl_deallocate(struct tfcompile_device* device, uint64_t address) {
+  if (!device->has_shared_memory) {
+    tfcompile_opencl_buffer_destroy(device, address);
+    return;
+  }
   tfcompile_opencl_api()->memory_free(device->context, (void*)(uintptr_t)address);
 }
 
@@ -163,7 +168,13 @@ static inline int32_t tfcompile_opencl_stream_create(struct tfcompile_device* de
   uint64_t properties[3] = {0x1093, 2, 0};
   int result = 0;
   if (is_profiled == 0) properties[0] = 0;
-  *stream = tfcompile_opencl_api()->queue_create(device->context, device->handle, properties, &result);
+  *stream = NULL;
+  if (device->driver_version >= 2000 && tfcompile_opencl_api()->queue_create != NULL) {
+    *stream = tfcompile_opencl_api()->queue_create(device->context, device->handle, properties, &result);
+  } else if (tfcompile_opencl_api()->queue_create_first != NULL) {
+    *stream = tfcompile_opencl_api()->queue_create_first(device->context, device->handle, is_profiled == 0 ? 0 : 2,
+                                                         &result);
+  }
   if (*stream != NULL) return TFCOMPILE_DEVICE_OK;
   return tfcompile_opencl_fail(device, result, error, "create a queue");
 }
@@ -269,32 +280,49 @@ static inline void tfcompile_opencl_timing_destroy(struct tfcompile_device* devi
 
 // ---- code
 
+// Returns the flags with which code is built: divisions and square roots of floats are rounded
+// correctly where the device can.
+static inline const char* tfcompile_opencl_flags(const struct tfcompile_device* device,
+                                                 const struct tfcompile_device_image* image) {
+  uint64_t floats = 0;
+  if (image->kind != TFCOMPILE_IMAGE_OPENCL_C) return "";
+  // CL_DEVICE_SINGLE_FP_CONFIG: CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+  if (tfcompile_opencl_api()->device_info(device->handle, 0x101b, sizeof floats, &floats, NULL) != 0) return "";
+  return (floats & 128) != 0 ? "-cl-fp32-correctly-rounded-divide-sqrt" : "";
+}
+
 static inline int32_t tfcompile_opencl_module_load(struct tfcompile_device* device,
                                                    const struct tfcompile_device_image* image, const char* program,
                                                    void** module, struct tfcompile_device_error* error) {
   const struct tfcompile_opencl* const api = tfcompile_opencl_api();
   tfcompile_opencl_program_il create = api->program_il;
+  const char* const form = image->kind == TFCOMPILE_IMAGE_OPENCL_C ? "OpenCL C" : "SPIR-V";
   char* log = NULL;
   size_t log_bytes = 0;
   int32_t status;
   int result = 0;
-  if (create == NULL) create = tfcompile_opencl_extension(device->handle);
-  if (create == NULL) {
-    return tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
-                                 "the OpenCL driver has no clCreateProgramWithIL; update it");
+  if (image->kind == TFCOMPILE_IMAGE_OPENCL_C) {
+    const char* text = (const char*)image->bytes;
+    *module = api->program_source(device->context, 1, &text, NULL, &result);
+  } else {
+    if (create == NULL) create = tfcompile_opencl_extension(device->handle);
+    if (create == NULL) {
+      return tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
+                                   "the OpenCL driver has no clCreateProgramWithIL; update it");
+    }
+    *module = create(device->context, image->bytes, (size_t)image->size, &result);
   }
-  *module = create(device->context, image->bytes, (size_t)image->size, &result);
   if (*module == NULL) {
-    return tfcompile_opencl_fail(device, result, error, "load the SPIR-V of program '%s'", program);
+    return tfcompile_opencl_fail(device, result, error, "load the %s of program '%s'", form, program);
   }
-  result = api->program_build(*module, 1, &device->handle, "", NULL, NULL);
+  result = api->program_build(*module, 1, &device->handle, tfcompile_opencl_flags(device, image), NULL, NULL);
   if (result == 0) return TFCOMPILE_DEVICE_OK;
   // CL_PROGRAM_BUILD_LOG
   if (api->build_info(*module, device->handle, 0x1183, 0, NULL, &log_bytes) == 0 && log_bytes > 1) {
     log = (char*)calloc(1, log_bytes + 1);
     if (log != NULL) (void)api->build_info(*module, device->handle, 0x1183, log_bytes, log, NULL);
   }
-  status = tfcompile_opencl_fail(device, result, error, "build the SPIR-V of program '%s'%s%.600s", program,
+  status = tfcompile_opencl_fail(device, result, error, "build the %s of program '%s'%s%.600s", form, program,
                                  log != NULL ? ", whose log is: " : "", log != NULL ? log : "");
   free(log);
   (void)api->program_release(*module);
@@ -311,7 +339,10 @@ static inline int32_t tfcompile_opencl_kernel_create(struct tfcompile_device* de
                                                      const struct tfcompile_device_kernel* kernel, void** handle,
                                                      struct tfcompile_device_error* error) {
   const struct tfcompile_opencl* const api = tfcompile_opencl_api();
+  const uint32_t count = kernel->parameter_count;
+  const uint64_t no_offset = 0;
   uint32_t parameters = 0;
+  uint32_t i;
   size_t threads = 0;
   int32_t status = TFCOMPILE_DEVICE_OK;
   int result = 0;
@@ -324,7 +355,7 @@ static inline int32_t tfcompile_opencl_kernel_create(struct tfcompile_device* de
   }
   if (result != 0) {
     status = tfcompile_opencl_fail(device, result, error, "read the properties of kernel '%s'", kernel->name);
-  } else if (parameters != kernel->parameter_count) {
+  } else if (parameters != count && parameters != 2 * count) {
     status = tfcompile_device_fail(error, TFCOMPILE_DEVICE_LOAD_FAILED, 0,
                                    "kernel '%s' has %u parameters, expected %u", kernel->name, (unsigned)parameters,
                                    (unsigned)kernel->parameter_count);
@@ -334,6 +365,11 @@ static inline int32_t tfcompile_opencl_kernel_create(struct tfcompile_device* de
                                    "use another device",
                                    kernel->name, (unsigned)kernel->threads, (int)device->options.ordinal, device->name,
                                    (unsigned long long)threads);
+  }
+  // OpenCL C has the distance from each address as a further parameter. Arguments persist.
+  for (i = count; i < parameters && status == TFCOMPILE_DEVICE_OK; ++i) {
+    result = api->kernel_arg(*handle, i, sizeof no_offset, &no_offset);
+    if (result != 0) status = tfcompile_opencl_fail(device, result, error, "prepare kernel '%s'", kernel->name);
   }
   if (status == TFCOMPILE_DEVICE_OK) return status;
   (void)api->kernel_release(*handle);
@@ -358,6 +394,12 @@ static inline int32_t tfcompile_opencl_launch(struct tfcompile_device* device, v
   int result = 0;
   (void)pointers;
   for (i = 0; i < kernel->parameter_count && result == 0; ++i) {
+    if (!device->has_shared_memory) {
+      const int32_t status = tfcompile_opencl_buffer_arg(device, handle, i, kernel->parameter_count + i, addresses[i],
+                                                         &result, error);
+      if (status != TFCOMPILE_DEVICE_OK) return status;
+      continue;
+    }
     // Not all drivers take a null pointer as shared memory; all take a null buffer.
     result = addresses[i] == 0 ? api->kernel_arg(handle, i, sizeof(void*), NULL)
                                : api->kernel_arg_pointer(handle, i, (const void*)(uintptr_t)addresses[i]);
@@ -373,9 +415,16 @@ static inline int32_t tfcompile_opencl_copy(struct tfcompile_device* device, int
                                             uint64_t from, uint64_t bytes, void* stream,
                                             struct tfcompile_device_timing* timing,
                                             struct tfcompile_device_error* error) {
-  const int result =
-      tfcompile_opencl_api()->copy(stream, 0, (void*)(uintptr_t)to, (const void*)(uintptr_t)from, (size_t)bytes, 0,
-                                   NULL, timing != NULL ? &timing->end : NULL);
+  void** const event = timing != NULL ? &timing->end : NULL;
+  int result = 0;
+  if (device->has_shared_memory) {
+    result = tfcompile_opencl_api()->copy(stream, 0, (void*)(uintptr_t)to, (const void*)(uintptr_t)from, (size_t)bytes,
+                                          0, NULL, event);
+  } else {
+    const int32_t status =
+        tfcompile_opencl_buffer_copy(device, operation, to, from, bytes, stream, event, &result, error);
+    if (status != TFCOMPILE_DEVICE_OK) return status;
+  }
   if (result == 0) return TFCOMPILE_DEVICE_OK;
   return tfcompile_opencl_fail(device, result, error, "copy %llu bytes %s", (unsigned long long)bytes,
                                operation == TFCOMPILE_DEVICE_COPY_IN    ? "in"
@@ -388,8 +437,14 @@ static inline int32_t tfcompile_opencl_zero(struct tfcompile_device* device, uin
                                             struct tfcompile_device_error* error) {
   const uint32_t pattern = 0;
   const size_t unit = (to | bytes) % 4 == 0 ? 4 : 1;
-  const int result = tfcompile_opencl_api()->fill(stream, (void*)(uintptr_t)to, &pattern, unit, (size_t)bytes, 0, NULL,
-                                                  timing != NULL ? &timing->end : NULL);
+  void** const event = timing != NULL ? &timing->end : NULL;
+  int result = 0;
+  if (device->has_shared_memory) {
+    result = tfcompile_opencl_api()->fill(stream, (void*)(uintptr_t)to, &pattern, unit, (size_t)bytes, 0, NULL, event);
+  } else {
+    const int32_t status = tfcompile_opencl_buffer_zero(device, to, bytes, unit, stream, event, &result, error);
+    if (status != TFCOMPILE_DEVICE_OK) return status;
+  }
   if (result == 0) return TFCOMPILE_DEVICE_OK;
   return tfcompile_opencl_fail(device, result, error, "set %llu bytes to zero", (unsigned long long)bytes);
 }

@@ -20,19 +20,24 @@ extern "C" {
     (const intptr_t* properties, uint32_t count, void* const* devices,                                       \
      void(TFCOMPILE_DRIVER_CALL * notify)(const char*, const void*, size_t, void*), void* data, int* result)) \
   X(context_release, "clReleaseContext", int, (void* context))                                               \
-  X(queue_create, "clCreateCommandQueueWithProperties", void*,                                               \
-    (void* context, void* device, const uint64_t* properties, int* result))                                  \
   X(queue_release, "clReleaseCommandQueue", int, (void* queue))                                              \
   X(finish, "clFinish", int, (void* queue))                                                                  \
   X(flush, "clFlush", int, (void* queue))                                                                    \
-  X(memory_alloc, "clSVMAlloc", void*, (void* context, uint64_t flags, size_t bytes, uint32_t alignment))    \
-  X(memory_free, "clSVMFree", void, (void* context, void* memory))                                           \
-  X(copy, "clEnqueueSVMMemcpy", int,                                                                         \
-    (void* queue, uint32_t blocking, void* to, const void* from, size_t bytes, uint32_t count,               \
+  X(buffer_create, "clCreateBuffer", void*,                                                                  \
+    (void* context, uint64_t flags, size_t bytes, void* host, int* result))                                  \
+  X(buffer_release, "clReleaseMemObject", int, (void* buffer))                                               \
+  X(buffer_read, "clEnqueueReadBuffer", int,                                                                 \
+    (void* queue, void* buffer, uint32_t blocking, size_t offset, size_t bytes, void* to, uint32_t count,    \
      void* const* events, void** event))                                                                     \
-  X(fill, "clEnqueueSVMMemFill", int,                                                                        \
-    (void* queue, void* to, const void* pattern, size_t unit, size_t bytes, uint32_t count,                  \
+  X(buffer_write, "clEnqueueWriteBuffer", int,                                                               \
+    (void* queue, void* buffer, uint32_t blocking, size_t offset, size_t bytes, const void* from,            \
+     uint32_t count, void* const* events, void** event))                                                     \
+  X(buffer_copy, "clEnqueueCopyBuffer", int,                                                                 \
+    (void* queue, void* from, void* to, size_t from_offset, size_t to_offset, size_t bytes, uint32_t count,  \
      void* const* events, void** event))                                                                     \
+  X(buffer_fill, "clEnqueueFillBuffer", int,                                                                 \
+    (void* queue, void* buffer, const void* pattern, size_t unit, size_t offset, size_t bytes,               \
+     uint32_t count, void* const* events, void** event))                                                     \
   X(marker, "clEnqueueMarkerWithWaitList", int,                                                              \
     (void* queue, uint32_t count, void* const* events, void** event))                                        \
   X(barrier, "clEnqueueBarrierWithWaitList", int,                                                            \
@@ -41,6 +46,8 @@ extern "C" {
   X(event_release, "clReleaseEvent", int, (void* event))                                                     \
   X(event_times, "clGetEventProfilingInfo", int,                                                             \
     (void* event, uint32_t name, size_t bytes, void* value, size_t* all))                                    \
+  X(program_source, "clCreateProgramWithSource", void*,                                                      \
+    (void* context, uint32_t count, const char** texts, const size_t* sizes, int* result))                   \
   X(program_build, "clBuildProgram", int,                                                                    \
     (void* program, uint32_t count, void* const* devices, const char* options,                               \
      void(TFCOMPILE_DRIVER_CALL * notify)(void*, void*), void* data))                                        \
@@ -53,11 +60,27 @@ extern "C" {
     (void* kernel, void* device, uint32_t name, size_t bytes, void* value, size_t* all))                     \
   X(kernel_release, "clReleaseKernel", int, (void* kernel))                                                  \
   X(kernel_arg, "clSetKernelArg", int, (void* kernel, uint32_t index, size_t bytes, const void* value))      \
-  X(kernel_arg_pointer, "clSetKernelArgSVMPointer", int, (void* kernel, uint32_t index, const void* value))  \
   X(launch, "clEnqueueNDRangeKernel", int,                                                                   \
     (void* queue, void* kernel, uint32_t dimensions, const size_t* offset, const size_t* global,             \
      const size_t* local, uint32_t count, void* const* events, void** event))                                \
   X(extension, "clGetExtensionFunctionAddressForPlatform", void*, (void* platform, const char* name))
+
+// Functions that older drivers lack, and null there: of OpenCL 2.0, and the one that preceded its
+// function for queues.
+#define TFCOMPILE_OPENCL_OPTIONAL(X)                                                                         \
+  X(queue_create, "clCreateCommandQueueWithProperties", void*,                                               \
+    (void* context, void* device, const uint64_t* properties, int* result))                                  \
+  X(queue_create_first, "clCreateCommandQueue", void*,                                                       \
+    (void* context, void* device, uint64_t properties, int* result))                                         \
+  X(memory_alloc, "clSVMAlloc", void*, (void* context, uint64_t flags, size_t bytes, uint32_t alignment))    \
+  X(memory_free, "clSVMFree", void, (void* context, void* memory))                                           \
+  X(copy, "clEnqueueSVMMemcpy", int,                                                                         \
+    (void* queue, uint32_t blocking, void* to, const void* from, size_t bytes, uint32_t count,               \
+     void* const* events, void** event))                                                                     \
+  X(fill, "clEnqueueSVMMemFill", int,                                                                        \
+    (void* queue, void* to, const void* pattern, size_t unit, size_t bytes, uint32_t count,                  \
+     void* const* events, void** event))                                                                     \
+  X(kernel_arg_pointer, "clSetKernelArgSVMPointer", int, (void* kernel, uint32_t index, const void* value))
 
 typedef void*(TFCOMPILE_DRIVER_CALL* tfcompile_opencl_program_il)(void* context, const void* code, size_t bytes,
                                                                   int* result);
@@ -68,6 +91,7 @@ struct tfcompile_opencl {
 #define TFCOMPILE_OPENCL_MEMBER(member, symbol, result, parameters) \
   result(TFCOMPILE_DRIVER_CALL* member) parameters;
   TFCOMPILE_OPENCL_FUNCTIONS(TFCOMPILE_OPENCL_MEMBER)
+  TFCOMPILE_OPENCL_OPTIONAL(TFCOMPILE_OPENCL_MEMBER)
 #undef TFCOMPILE_OPENCL_MEMBER
   // Null before OpenCL 2.1. The extension has the same function.
   tfcompile_opencl_program_il program_il;
@@ -184,12 +208,16 @@ static inline int32_t tfcompile_opencl_load(struct tfcompile_device_error* error
   if (!tfcompile_device_symbol(opened.library, symbol, &opened.member) && missing == NULL) missing = symbol;
       TFCOMPILE_OPENCL_FUNCTIONS(TFCOMPILE_OPENCL_FIND)
 #undef TFCOMPILE_OPENCL_FIND
+#define TFCOMPILE_OPENCL_FIND(member, symbol, result, parameters) \
+  (void)tfcompile_device_symbol(opened.library, symbol, &opened.member);
+      TFCOMPILE_OPENCL_OPTIONAL(TFCOMPILE_OPENCL_FIND)
+#undef TFCOMPILE_OPENCL_FIND
       (void)tfcompile_device_symbol(opened.library, "clCreateProgramWithIL", &opened.program_il);
       opened.is_complete = missing == NULL;
       if (missing != NULL) {
         api->library = opened.library;
         status = tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
-                                       "the OpenCL loader is too old: it has no %s, expected OpenCL 2.1; update it",
+                                       "the OpenCL loader is too old: it has no %s, expected OpenCL 1.2; update it",
                                        missing);
       } else {
         *api = opened;

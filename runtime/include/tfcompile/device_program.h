@@ -435,12 +435,13 @@ static inline int32_t tfcompile_program_images(struct tfcompile_program* program
                                     (unsigned long long)program->size);
     }
     image->bytes = program->blob + at;
-    if (image->kind < TFCOMPILE_IMAGE_PTX || image->kind > TFCOMPILE_IMAGE_SPIRV ||
-        (image->kind == TFCOMPILE_IMAGE_SPIRV) != (program->api == TFCOMPILE_DEVICE_OPENCL)) {
+    if (image->kind < TFCOMPILE_IMAGE_PTX || image->kind > TFCOMPILE_IMAGE_OPENCL_C ||
+        (image->kind >= TFCOMPILE_IMAGE_SPIRV) != (program->api == TFCOMPILE_DEVICE_OPENCL)) {
       return tfcompile_program_fail(error, "image %u has kind %u", (unsigned)i, (unsigned)image->kind);
     }
-    if (image->kind == TFCOMPILE_IMAGE_PTX && image->bytes[image->size - 1] != 0) {
-      return tfcompile_program_fail(error, "the PTX of image %u has no end", (unsigned)i);
+    if ((image->kind == TFCOMPILE_IMAGE_PTX || image->kind == TFCOMPILE_IMAGE_OPENCL_C) &&
+        image->bytes[image->size - 1] != 0) {
+      return tfcompile_program_fail(error, "the text of image %u has no end", (unsigned)i);
     }
   }
   return TFCOMPILE_DEVICE_OK;

@@ -3,7 +3,7 @@
 use crate::args::inference::InferArgs;
 use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
-use compiler::DeviceKind;
+use compiler::{BackOptions, DeviceKind};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -118,7 +118,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "NAME=N")]
     pub(crate) loop_bound: Vec<String>,
     /// Machine to compile for, by a short name such as aarch64-linux; or a GPU: cuda,
-    /// cuda:sm_80,sm_90a with architectures, or opencl. The other flags then describe the host
+    /// cuda:sm_80,sm_90a with architectures, opencl, or opencl:c. The other flags then describe
+    /// the host
     #[arg(long, value_name = "NAME")]
     pub(crate) target: Option<String>,
     /// Machine to compile for, as an LLVM triple [default: this machine's architecture]
@@ -197,6 +198,12 @@ impl ModelArgs {
     pub(crate) fn devices(&self) -> Result<Vec<Target>> {
         let devices = self.target.as_deref().map(target::parse_devices).transpose()?;
         Ok(devices.flatten().unwrap_or_default())
+    }
+
+    /// Options for an open device, with the forms of code that `--target` names for OpenCL.
+    pub(crate) fn with_forms(&self, back: BackOptions) -> Result<BackOptions> {
+        let names_forms = self.target.as_deref().is_some_and(|name| name.starts_with("opencl:"));
+        Ok(if names_forms { BackOptions { devices: self.devices()?, ..back } } else { back })
     }
 
     /// Returns the machine that the flags name, or the host of a GPU, with `default_cpu` (which may

@@ -10,6 +10,9 @@ pub(crate) enum Kind {
     Obj,
     /// C source of the program for any C compiler, in place of an object file
     C,
+    /// Kernels in OpenCL C, and a C header with their launches, for --target=opencl:c
+    #[value(name = "opencl")]
+    OpenCl,
     /// C++ header, with the headers that it includes
     Header,
     /// C header for the same code
@@ -48,6 +51,9 @@ pub(crate) enum Kind {
     Llvm,
     /// Assembly
     Asm,
+    /// Launches of kernels in OpenCL C
+    #[value(skip)]
+    Launches,
     /// JavaScript module
     #[value(skip)]
     JavaScript,

@@ -42,6 +42,8 @@ impl FileNames {
         match kind {
             Kind::Obj => format!("{name}.{object}"),
             Kind::C => format!("{name}.c"),
+            Kind::OpenCl => format!("{name}.cl"),
+            Kind::Launches => format!("{name}_opencl.h"),
             Kind::Header => format!("{name}.h"),
             Kind::CHeader => format!("{name}_c.h"),
             Kind::Rust => format!("{name}.rs"),

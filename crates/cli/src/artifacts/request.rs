@@ -129,7 +129,13 @@ impl Request {
             Some(web) => (Some(web.wasm), Some(web.js), Some(web.declarations)),
             None => (None, None, None),
         };
+        let (kernels, launches) = match build.opencl.filter(|_| self.has(Kind::OpenCl)) {
+            Some(files) => (Some(files.kernels), Some(files.launches)),
+            None => (None, None),
+        };
         let files = [
+            (Kind::OpenCl, kernels.map(String::into_bytes)),
+            (Kind::Launches, launches.map(String::into_bytes)),
             (Kind::Wasm, wasm),
             (Kind::JavaScript, js.map(String::into_bytes)),
             (Kind::Declarations, declarations.map(String::into_bytes)),

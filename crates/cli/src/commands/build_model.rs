@@ -2,6 +2,7 @@
 
 mod c_source;
 mod functions;
+mod opencl;
 mod summary;
 
 use crate::args::model::ModelArgs;
@@ -119,6 +120,7 @@ pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
         None => arguments.quantization.refuse()?,
     }
     let name = name(&arguments)?;
+    opencl::select(&mut arguments)?;
     c_source::check(&arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(&arguments, &name, &signatures, xla);

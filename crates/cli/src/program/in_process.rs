@@ -64,7 +64,7 @@ impl Program {
             let back =
                 BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
             let back = match device {
-                Some(device) => back.on_device(device)?,
+                Some(device) => flags.with_forms(back.on_device(device)?)?,
                 None => back,
             };
             let options = xla.options(back.clone());

@@ -79,7 +79,7 @@ pub fn bundle(
         words.len() / 4,
         program.messages.len(),
     ];
-    let is_cuda = images.iter().any(|image| image.kind != ImageKind::Spirv);
+    let is_cuda = images.iter().any(|image| matches!(image.kind, ImageKind::Ptx | ImageKind::Cubin));
     let sizes = [
         out.bytes.len() as u64,
         memory.temps,
@@ -144,7 +144,7 @@ impl Bundle {
         at
     }
 
-    /// Appends images and returns their table. PTX ends with a 0, as the driver expects.
+    /// Appends images and returns their table. Texts end with a 0, as drivers expect.
     fn images(&mut self, images: &[DeviceImage]) -> Result<Vec<u8>> {
         let mut table = Vec::new();
         for image in images {
@@ -152,6 +152,7 @@ impl Bundle {
                 ImageKind::Ptx => (1, &[0]),
                 ImageKind::Cubin => (2, &[]),
                 ImageKind::Spirv => (3, &[]),
+                ImageKind::OpenClC => (4, &[0]),
             };
             let at = self.append(&[&image.bytes, end].concat());
             let bytes = (image.bytes.len() + end.len()) as u64;

@@ -42,8 +42,8 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     let served = if options.evaluator {
         serve(&engine::interpret, input, output)
     } else if let Some(kind) = &options.device {
-        let device = engine::open_device(kind).map_err(|e| e.to_string())?;
-        serve(&|case: &Case| engine::compile_and_run_on(case, &device), input, output)
+        let (device, targets) = engine::open_device(kind).map_err(|e| e.to_string())?;
+        serve(&|case: &Case| engine::compile_and_run_on(case, &device, &targets), input, output)
     } else if let Some(command) = &options.c_source {
         let compiler = c_source::Compiler::new(command, options.plain_c, options.target_cpu.as_deref());
         serve(&|case: &Case| engine::compile_c_and_run(case, &compiler), input, output)
