@@ -116,8 +116,8 @@ def source(described, feeds, out, name="model"):
     return out / "main.c"
 
 
-def link(board, sources, objects, out, flags=()):
-    """Links a program for a board."""
+def link(board, sources, objects, out, flags=(), script="memory.ld"):
+    """Links a program for a board with a linker script of `SOURCES`."""
     _, gcc, (vectors, code, code_bytes, data, data_bytes), _ = board
     places = {"vectors_origin": vectors, "code_origin": code, "code_bytes": code_bytes, "data_origin": data, "data_bytes": data_bytes}
     call(
@@ -125,7 +125,7 @@ def link(board, sources, objects, out, flags=()):
             *gcc, "-std=gnu11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-nostartfiles", "-Wall", "-Werror",
             f"-I{SOURCES}", f"-I{out}", SOURCES / "board.c", *sources, *objects,
             *(f"-Wl,--defsym={name}={value}" for name, value in places.items()), "-Wl,--no-warn-rwx-segments", "-Wl,-z,noexecstack",
-            f"-T{SOURCES / 'memory.ld'}", *flags, "-o", out / "program.elf",
+            f"-L{SOURCES}", f"-T{SOURCES / script}", *flags, "-o", out / "program.elf",
         ]
     )  # fmt: skip
     return out / "program.elf"

@@ -45,9 +45,16 @@ pub struct Options {
     pub entry_point: String,
     /// Vectors in the text.
     pub vectors: Vectors,
+    /// Section of the constants; `None` for the compiler's choice.
+    pub constants_section: Option<String>,
 }
 
 impl Options {
+    /// Options without a section.
+    pub fn new(entry_point: impl Into<String>, vectors: Vectors) -> Self {
+        Self { entry_point: entry_point.into(), vectors, constants_section: None }
+    }
+
     fn has_vectors(&self) -> bool {
         self.vectors == Vectors::Gcc
     }
@@ -134,7 +141,7 @@ pub fn write(
     out += frame::DECLARATION;
     let entry = &options.entry_point;
     let _ = writeln!(out, "int32_t {entry}(struct tfcompile_frame *frame);");
-    constants::write(&mut out, entry, constants)?;
+    constants::write(&mut out, entry, options.constants_section.as_deref(), constants)?;
     out.push('\n');
     out += bodies.trim_end();
     out.push('\n');
