@@ -24,6 +24,11 @@ const HALF: i32 = 128;
 /// Upper bound of the vectors of columns whose sums are in twice as many vectors.
 const MOST_HALVES: u32 = 4;
 
+/// Upper bound of the columns of a single row whose groups are words in scalar registers. Products
+/// of pairs share the row's widened bytes.
+const MOST_WORDS: u32 = 2;
+const MOST_WORDS_OF_PAIRS: u32 = 4;
+
 /// The factors of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
@@ -148,11 +153,19 @@ impl Grouping {
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.
     pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
-        let tile = if self.sums == Sums::Halves {
-            Tile { vectors: tile.vectors.min(MOST_HALVES), ..tile }
-        } else {
-            tile
+        let most = match self.sums {
+            Sums::Halves => MOST_HALVES,
+            // Words of four bytes take two registers each.
+            Sums::Lanes if m == 1 && tile::runs_in_order(tile.lanes, target) => {
+                if target.byte_products == Some(ByteProducts::Dual) {
+                    MOST_WORDS_OF_PAIRS
+                } else {
+                    MOST_WORDS
+                }
+            }
+            Sums::Lanes | Sums::Pairs => tile.vectors,
         };
+        let tile = Tile { vectors: tile.vectors.min(most), ..tile };
         let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
         if tile::runs_in_order(tile.lanes, target) {
             return Tile { k_split: 1, ..limited };
@@ -314,6 +327,21 @@ fn add_up(header: &mut [u8], groups: &[u8], layout: PanelLayout) {
 mod tests {
     use super::*;
     use PrimitiveType::{Bf16, F16, F32, S8, S32, U8};
+
+    #[test]
+    fn single_rows_of_words_share_few_registers() {
+        let of = |cpu, triple| {
+            let target = Target::new(triple, cpu, "").expect("a valid triple");
+            let tile = tile::choose_with(1, 128, 4, tile::Access::default(), &target);
+            let grouping = Grouping::of([S8, S8, S32], 640, [1, 128], &target).expect("groups");
+            let limited = grouping.limited(tile, 1, &target);
+            (tile.vectors, limited.vectors, limited.lanes, limited.k_split)
+        };
+        // Without groups, as many columns as other processors have vectors.
+        assert_eq!(of("cortex-m4", "thumbv7em-none-eabihf"), (8, 4, 1, 1));
+        assert_eq!(of("cortex-m0plus", "thumbv6m-none-eabi"), (8, 2, 1, 1));
+        assert_eq!(of("", "riscv32-unknown-none-elf"), (4, 2, 1, 1));
+    }
 
     #[test]
     fn bytes_are_flipped_where_the_instruction_takes_the_other_kind() {
