@@ -24,7 +24,7 @@ use nest::{FrameLayout, Linkage, Program};
 use prelude::Prelude;
 use std::fmt::Write as _;
 use support::{Error, Result, is_c_identifier};
-use target::Target;
+use target::{ByteProducts, Target};
 
 pub use constants::MAX_CONSTANTS;
 
@@ -86,6 +86,8 @@ pub struct Source {
 /// operators for do not count.
 pub fn plan_target(target: &Target, vectors: Vectors) -> Target {
     let mut target = Target { has_float_parts: false, byte_lookups: None, ..target.clone() };
+    // A sum of all lanes has no operator.
+    target.byte_products = target.byte_products.filter(|products| *products != ByteProducts::Across);
     if vectors == Vectors::None {
         target.vector_bytes = 1;
         target.has_rounding = false;

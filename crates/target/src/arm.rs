@@ -124,9 +124,11 @@ fn describe_cortex_m(target: &mut Target) {
     let vectors = target.has("mve", is(&["cortex-m55", "cortex-m85", "cortex-m52"]));
     target.has_mve = vectors;
     let multiplies_pairs = is(&["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "star-mc1"]);
-    if !vectors && target.has("dsp", multiplies_pairs) {
+    if vectors {
+        target.byte_products = Some(ByteProducts::Across);
+    } else if target.has("dsp", multiplies_pairs) {
         target.byte_products = Some(ByteProducts::Dual);
-    } else if !vectors {
+    } else {
         target.byte_products = Some(ByteProducts::Single);
     }
     (target.vector_bytes, target.vector_registers) = if vectors { (16, 8) } else { (4, 12) };

@@ -71,6 +71,9 @@ pub enum Sums {
     Pairs,
     /// Two neighboring lanes for each column, which add up to its sum.
     Halves,
+    /// A scalar for each column. Groups are four times as long: an instruction adds the products of
+    /// all lanes to the sum.
+    Across,
 }
 
 impl Grouping {
@@ -90,7 +93,13 @@ impl Grouping {
                 let factors = Factors::Bytes { is_signed: (lhs == S8) != is_flipped, is_flipped };
                 (
                     factors,
-                    !matches!(products, ByteProducts::Unsigned | ByteProducts::Signed | ByteProducts::Either),
+                    !matches!(
+                        products,
+                        ByteProducts::Unsigned
+                            | ByteProducts::Signed
+                            | ByteProducts::Either
+                            | ByteProducts::Across
+                    ),
                 )
             }
             (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
@@ -102,18 +111,27 @@ impl Grouping {
         let size = factors.summands();
         let sums = factors.sums(rows > 1 && run > size, target);
         let grouping = Self { factors, tail: 0, is_widened, sums };
+        // Vectors are loaded whole, and both have the same sign.
+        if sums == Sums::Across && (run < grouping.summands() || grouping.is_flipped()) {
+            return None;
+        }
         (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1)
             .then_some(Self { tail: (run % grouping.summands()) as u32, ..grouping })
     }
 
     /// Number of summands of a group.
     pub fn summands(self) -> i64 {
-        self.factors.summands() * self.rows()
+        self.factors.summands() * self.words()
     }
 
     /// Number of bytes of a group.
     pub fn bytes(self) -> i64 {
-        GROUP_BYTES * self.rows()
+        GROUP_BYTES * self.words()
+    }
+
+    /// Number of words of a group.
+    fn words(self) -> i64 {
+        if self.sums == Sums::Across { 4 } else { self.rows() }
     }
 
     /// Number of rows, and of columns, that are multiplied at once.
@@ -146,9 +164,10 @@ impl Grouping {
     }
 
     /// Rows of a panel's header, given the number of sums of each column. Instructions that
-    /// multiply pairs take left bytes of both kinds.
+    /// multiply pairs take left bytes of both kinds, and vectors are never flipped.
     pub(crate) fn header(self, sums: i64) -> i64 {
-        if matches!(self.factors, Factors::Bytes { .. }) && self.sums != Sums::Pairs { sums } else { 0 }
+        let takes_its_own = matches!(self.sums, Sums::Pairs | Sums::Across);
+        if matches!(self.factors, Factors::Bytes { .. }) && !takes_its_own { sums } else { 0 }
     }
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.
@@ -161,6 +180,14 @@ impl Grouping {
                     MOST_WORDS_OF_PAIRS
                 } else {
                     MOST_WORDS
+                }
+            }
+            // Sums are in every other one of the registers.
+            Sums::Across => {
+                if m == 1 {
+                    4
+                } else {
+                    2
                 }
             }
             Sums::Lanes | Sums::Pairs => tile.vectors,
@@ -205,6 +232,7 @@ impl Grouping {
             {
                 return Some(2);
             }
+            Sums::Across => return Some(2),
             Sums::Lanes => {}
         }
         // Each vector of columns takes two registers, and so does the left operand.
@@ -268,6 +296,7 @@ impl std::fmt::Display for Grouping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match (self.factors, self.sums) {
             (Factors::Bytes { .. }, Sums::Lanes | Sums::Halves) => "four bytes at once",
+            (Factors::Bytes { .. }, Sums::Across) => "16 bytes at once",
             (Factors::Bytes { .. }, Sums::Pairs) => "eight bytes of two rows and columns at once",
             (Factors::Bf16, Sums::Pairs) => "four bf16 of two rows and columns at once",
             (Factors::Bf16, _) => "two bf16 at once",
@@ -290,6 +319,7 @@ impl Factors {
         let may_pair = may_pair && target.triple.architecture == Architecture::Aarch64;
         match (self, target.byte_products) {
             (Self::Bytes { .. }, Some(ByteProducts::Halves)) => Sums::Halves,
+            (Self::Bytes { .. }, Some(ByteProducts::Across)) => Sums::Across,
             (Self::Bytes { .. }, Some(ByteProducts::Either)) if may_pair => Sums::Pairs,
             (Self::Bf16, _) if may_pair && target.has_bf16_products => Sums::Pairs,
             _ => Sums::Lanes,
