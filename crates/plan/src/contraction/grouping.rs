@@ -374,6 +374,25 @@ mod tests {
     }
 
     #[test]
+    fn vectors_of_bytes_take_whole_runs_of_signed_bytes() {
+        let m55 = Target::new("thumbv8.1m.main-none-eabihf", "cortex-m55", "").expect("a valid triple");
+        let of = |lhs, run, columns| Grouping::of([lhs, S8, S32], run, [4, columns], &m55);
+        let grouping = of(S8, 40, 8).expect("vectors of bytes");
+        assert_eq!((grouping.sums, grouping.summands(), grouping.bytes()), (Sums::Across, 16, 16));
+        assert_eq!((grouping.tail, grouping.groups(40), grouping.header(1)), (8, 3, 0));
+        // The last group is loaded with summands of the one before, whose factors are 0.
+        let places = [0, 7, 8, 15].map(|place| grouping.summand(40, 2, place));
+        assert_eq!(places, [None, None, Some(32), Some(39)]);
+        assert_eq!((of(S8, 15, 8), of(U8, 40, 8), of(S8, 40, 1)), (None, None, None));
+        for (m, vectors) in [(1, 4), (9, 2)] {
+            let tile = tile::choose_with(m, 64, 4, tile::Access::default(), &m55.for_groups());
+            let Tile { rows, vectors: limited, lanes, .. } = grouping.limited(tile, m, &m55.for_groups());
+            assert_eq!((limited, lanes), (vectors, 1), "{m} rows");
+            assert!(rows * limited <= 4, "{m} rows");
+        }
+    }
+
+    #[test]
     fn bytes_are_flipped_where_the_instruction_takes_the_other_kind() {
         let target = |triple, cpu| Target::new(triple, cpu, "").expect("a valid triple");
         let (vnni, avx2) = (target("x86_64-pc-linux", "znver4"), target("x86_64-pc-linux", "x86-64-v3"));
