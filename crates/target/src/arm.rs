@@ -211,6 +211,9 @@ mod tests {
         assert_eq!(arm(linux, "", "").vector_bytes, 16);
         assert_eq!(arm(linux, "", "-neon").lanes(4), 1);
         assert_eq!(arm("thumbv7em-none-eabi", "cortex-m4", "").lanes(4), 1);
+        let products = |triple, cpu| arm(triple, cpu, "").byte_products;
+        assert_eq!(products("thumbv7em-none-eabihf", "cortex-m4"), Some(ByteProducts::Dual));
+        assert_eq!(products("thumbv8.1m.main-none-eabihf", "cortex-m55"), Some(ByteProducts::Across));
         assert_eq!(arm("armv6-unknown-linux-gnueabihf", "", "").lanes(4), 1);
         assert!(!arm(linux, "", "").has_fma);
         assert!(arm(linux, "cortex-a7", "").has_fma);
