@@ -160,8 +160,8 @@ impl Target {
         Ok(target)
     }
 
-    /// Returns the target with vectors of the size that sums of products of groups have: NEON's, even
-    /// if SVE has longer ones. MVE has a scalar for each column.
+    /// Returns the target with vectors of the size that sums of products of groups have: NEON's,
+    /// even if SVE has longer ones. MVE has a scalar for each column.
     #[must_use]
     pub fn for_groups(&self) -> Self {
         if self.byte_products == Some(ByteProducts::Across) {
