@@ -173,9 +173,10 @@ test-targets: tools ## run cases of each kind of input on each machine that can 
 	scripts/targets/test.sh $(TOOL) $(if $(COUNT),--count $(COUNT)) $(if $(ONLY),--only '$(ONLY)',--page docs/targets.md)
 
 .PHONY: test-microcontrollers test-microcontrollers-sample
-test-microcontrollers: tools ## run recorded cases and the networks of MLPerf Tiny on emulated microcontrollers: target/microcontrollers
+test-microcontrollers: tools ## run recorded cases, the networks of MLPerf Tiny, and the projects of `init` on emulated microcontrollers: target/microcontrollers
 	@scripts/setup.sh test
 	scripts/microcontrollers/test.sh $(TOOL) all --table target/microcontrollers/networks.json
+	"$$(scripts/venv.sh venv-projects pyyaml==6.0.2)" scripts/microcontrollers/projects.py $(TOOL)
 test-microcontrollers-sample: tools
 	scripts/microcontrollers/test.sh $(TOOL) sample
 

@@ -118,16 +118,21 @@ def source(described, feeds, out, name="model"):
     return out / "main.c"
 
 
-def link(board, sources, objects, out, flags=()):
-    """Links a program for a board."""
-    _, gcc, (vectors, code, code_bytes, data, data_bytes), _ = board
+def link_flags(board, script="memory.ld"):
+    """Flags that place code and data in a board's memory with a linker script of `SOURCES`."""
+    _, _, (vectors, code, code_bytes, data, data_bytes), _ = board
     places = {"vectors_origin": vectors, "code_origin": code, "code_bytes": code_bytes, "data_origin": data, "data_bytes": data_bytes}
+    symbols = [f"-Wl,--defsym={name}={value}" for name, value in places.items()]
+    return [*symbols, "-Wl,--no-warn-rwx-segments", "-Wl,-z,noexecstack", f"-L{SOURCES}", f"-T{SOURCES / script}"]
+
+
+def link(board, sources, objects, out, flags=(), script="memory.ld"):
+    """Links a program for a board with a linker script of `SOURCES`."""
     call(
         [
-            *gcc, "-std=gnu11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-nostartfiles", "-Wall", "-Werror",
-            f"-I{SOURCES}", f"-I{out}", SOURCES / "board.c", *sources, *objects,
-            *(f"-Wl,--defsym={name}={value}" for name, value in places.items()), "-Wl,--no-warn-rwx-segments", "-Wl,-z,noexecstack",
-            f"-T{SOURCES / 'memory.ld'}", *flags, "-o", out / "program.elf",
+            *board[1], "-std=gnu11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-nostartfiles", "-Wall", "-Werror",
+            f"-I{SOURCES}", f"-I{out}", SOURCES / "board.c", *sources, *objects, *link_flags(board, script), *flags,
+            "-o", out / "program.elf",
         ]
     )  # fmt: skip
     return out / "program.elf"

@@ -5,6 +5,7 @@
 
 - Cases of tests/tflite, which have LiteRT's answers: `all` runs each twentieth on every board,
   `sample` each hundredth on one board in turn. Small ones also run on a Cortex-M0.
+- A case whose weights a linker script places in a memory of their own (`--constants-section`).
 - The four networks of MLPerf Tiny with random weights, as f32 and int8. DIR has their graphs, LiteRT
   models, and recorded inputs; scripts/microcontrollers/test.sh makes them. Answers in int8 must be
   LiteRT's, those in f32 TensorFlow's within rounding.
@@ -21,7 +22,7 @@ import sys
 import tempfile
 
 import numpy as np
-from boards import BOARDS, MICROBIT, ROOT, Failure, execute, link, model, source
+from boards import BOARDS, MICROBIT, ROOT, Failure, call, execute, link, model, source
 
 NETWORKS = {
     "dscnn_kws": "keyword spotting, DS-CNN",
@@ -31,6 +32,9 @@ NETWORKS = {
 }
 # Bytes of memory and of code below which a case runs on the smallest board, too.
 SMALL = (8 << 10, 128 << 10)
+# Another memory of two boards, for weights in a section of their own, and the case that has them.
+WEIGHTS = {"cortex-m4f": 0x21000000, "rv32imc": 0x81000000}
+WEIGHTS_CASE = "conv_2d/int8_per_channel_int32_bias_valid_3x3"
 
 
 def run(board, described, feeds, out):
@@ -103,6 +107,25 @@ def case(tool, target, board, where, is_small=False):
     return True
 
 
+def placed_weights(tool, target, where):
+    """Runs a recorded case whose weights are in a section that a linker script places elsewhere."""
+    archive, name, meta = where
+    stored, board, origin = np.load(archive), BOARDS[target], WEIGHTS[target]
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(scratch)
+        (out / "case.tflite").write_bytes(bytes(stored[f"{name}/model.tflite"]))
+        described = model(tool, out / "case.tflite", target, out, flags=["--constants-section", ".flash_weights"])
+        main = source(described, [stored[f"{name}/feed/0"]], out)
+        place = [f"-Wl,--defsym=weights_origin={origin}"]
+        program = link(board, [main], [out / "model.o"], out, place, "weights.ld")
+        (symbol,) = (line for line in call(["nm", program]).splitlines() if line.endswith(" model_constants"))
+        if int(symbol.split()[0], 16) != origin:
+            raise Failure(f"the weights are at {symbol}, expected {origin:x}")
+        results = [bytes.fromhex(line) for line in execute(board, program)["result"]]
+        compare(meta, [stored[f"{name}/fetch/0"]], results)
+    return True
+
+
 def network(tool, target, name, kind, models, keep):
     """Runs a network. Returns a row of the table."""
     recorded = np.load(models / "graphs" / name / "io.npz")
@@ -150,6 +173,10 @@ def main():
     tool, is_sample = arguments.tool.resolve(), arguments.extent == "sample"
     jobs = []
     for k, (name, where) in enumerate(cases()):
+        if name == WEIGHTS_CASE:
+            for target in WEIGHTS:
+                placed = lambda t=target, w=where: placed_weights(tool, t, w)
+                jobs.append((f"{target} {name} placed", placed))
         if k % (100 if is_sample else 20):
             continue
         turn = k // 100 % len(BOARDS)

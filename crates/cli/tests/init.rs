@@ -28,6 +28,11 @@ fn a_project_is_complete_and_has_no_placeholders() {
         ("cargo", &["Cargo.toml", "build.rs", "src/main.rs"]),
         ("make", &["Makefile", "main.cc"]),
         ("web", &["index.html", "app.js", "build.sh"]),
+        ("pico-sdk", &["CMakeLists.txt", "pico_sdk_import.cmake", "model.cmake", "main.c"]),
+        ("zephyr", &["CMakeLists.txt", "Kconfig", "prj.conf", "model.cmake", "src/main.c"]),
+        ("arduino", &["library.properties", "build.sh", "examples/Run/Run.ino"]),
+        ("esp-idf", &["CMakeLists.txt", "main/CMakeLists.txt", "main/main.c", "sdkconfig.defaults"]),
+        ("cmsis", &["keras3.csolution.yml", "keras3.cproject.yml", "compile_model.cmake", "main.c"]),
     ] {
         let out = tempfile::tempdir().expect("a directory");
         prefix(out.path());
@@ -38,7 +43,7 @@ fn a_project_is_complete_and_has_no_placeholders() {
         for file in files {
             let text = fs::read_to_string(project.join(file)).expect("written");
             assert!(
-                !["@NAME", "@CLASS", "@PREFIX", "@MODEL", "@CONFIG", "@ACC"]
+                !["@NAME", "@CLASS", "@PREFIX", "@MODEL", "@CONFIG", "@ACC", "@CAPITALS", "@RESULTS"]
                     .iter()
                     .any(|part| text.contains(part))
             );
@@ -86,6 +91,43 @@ fn a_program_without_a_config_needs_none() {
     succeed(&mut init(out.path(), "cmake", path.to_str().expect("UTF-8"), &[]));
     let text = fs::read_to_string(out.path().join("project/CMakeLists.txt")).expect("written");
     assert!(text.contains("GRAPH \"model/negate.hlo\"") && !text.contains("CONFIG"), "{text}");
+}
+
+#[test]
+fn programs_for_boards_print_each_result_that_is_a_number() {
+    let out = tempfile::tempdir().expect("a directory");
+    let module = "HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n  y = s8[4] convert(x)\n  \
+                  z = f16[4] convert(x)\n  ROOT r = (f32[4], s8[4], f16[4]) tuple(x, y, z)\n}\n";
+    let path = out.path().join("three.hlo");
+    fs::write(&path, module).expect("written");
+    // Without a release: the projects need only the tool.
+    succeed(&mut init(out.path(), "pico-sdk", path.to_str().expect("UTF-8"), &[]));
+    let text = fs::read_to_string(out.path().join("project/main.c")).expect("written");
+    let has = |name: &str| text.contains(&format!("(double)three_{name}(state)[0]);"));
+    assert!(has("result_result0") && has("result_result1") && !has("result_result2"), "{text}");
+    for name in ["three_arg_x(state), THREE_arg_x_COUNT", "three_result_result2(state)"] {
+        assert!(text.contains(name), "{text}");
+    }
+    let text = fs::read_to_string(out.path().join("project/model.cmake")).expect("written");
+    assert!(text.contains("model/three.hlo") && !text.contains("--config"), "{text}");
+    // The C header has these names.
+    let project = out.path().join("project");
+    succeed(tfcompile(&project).args([
+        "build",
+        "model/three.hlo",
+        "--name=three",
+        "-q",
+        "--emit=obj,c-header",
+    ]));
+    let mut compiler = Command::new("gcc");
+    compiler.current_dir(&project).args([
+        "-fsyntax-only",
+        "-Wall",
+        "-Werror",
+        "-DPICO_STACK_SIZE=65536",
+        "main.c",
+    ]);
+    succeed(compiler.arg("-I").arg(root().join("tests/microcontrollers/stand_ins/include")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Contents of the generated files: their bytes, their symbols, and their sizes.
 
-use crate::support::{root, succeed, tfcompile};
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
 
@@ -82,4 +82,85 @@ fn a_stripped_program_is_small() {
     succeed(build.arg("-I").arg(include));
     let size = std::fs::metadata(directory.path().join("program")).expect("linked").len();
     assert!(size < 32 << 10, "{size} bytes");
+}
+
+/// Line of a section in `readelf`'s table: size in hexadecimal digits, and flags.
+fn section(object: &Path, name: &str) -> Option<(String, String)> {
+    let listing = succeed(Command::new("readelf").arg("-SW").arg(object)).stdout;
+    let listing = String::from_utf8(listing).expect("UTF-8");
+    let words = listing.lines().find_map(|line| {
+        let (_, rest) = line.split_once("] ")?;
+        let words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+        (words.first()? == name).then_some(words)
+    })?;
+    Some((words[4].clone(), words[6].clone()))
+}
+
+#[test]
+fn weights_are_in_the_section_that_the_user_names() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    let layer = root().join("tests/artifacts/layer.pbtxt");
+    let build = |flags: &[&str]| {
+        let mut command = tfcompile(at);
+        command.arg("build").arg(&layer).args(["--shape=x=2,4", "-q", "--name=layer"]).args(flags);
+        command
+    };
+    // Named or not, the sections have the same contents.
+    let contents = |object: &str, section: &str| {
+        let copied = at.join("contents");
+        let dump = format!("--dump-section={section}={}", copied.display());
+        succeed(Command::new("objcopy").arg(dump).arg(at.join(object)).arg("/dev/null"));
+        std::fs::read(copied).expect("written")
+    };
+    succeed(&mut build(&["-o", "."]));
+    let expected = contents("layer.o", ".rodata.tfcompile");
+    assert!(expected.iter().any(|&byte| byte != 0));
+    for name in [".flash_weights", "weights", ".rodata.model-1", ".data.weights"] {
+        let named = format!("--constants-section={name}");
+        succeed(&mut build(&[&named, "-o", "named"]));
+        assert_eq!(contents("named/layer.o", name), expected, "{name}");
+        assert_eq!(section(&at.join("named/layer.o"), ".rodata.tfcompile"), None);
+        for target in ["cortex-m4f", "rv32imc", "aarch64-linux"] {
+            succeed(&mut build(&[&named, "-o", "other", "--target", target]));
+            let (size, flags) = section(&at.join("other/layer.o"), name).expect("the section");
+            assert_eq!((usize::from_str_radix(&size, 16), &flags[..]), (Ok(expected.len()), "A"), "{target}");
+        }
+        succeed(&mut build(&[&named, "-o", "c", "--emit=c,c-header", "--c-vectors=none"]));
+        let mut compiler = Command::new("gcc");
+        compiler.current_dir(at.join("c")).args([
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-c",
+        ]);
+        succeed(compiler.arg("layer.c"));
+        assert!(section(&at.join("c/layer.o"), name).is_some(), "{name} in C");
+    }
+}
+
+#[test]
+fn sections_that_cannot_hold_weights_are_rejected() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let layer = root().join("tests/artifacts/layer.pbtxt");
+    for (flags, expected) in [
+        (&["--constants-section=a b"][..], "'a b' is not the name of a section"),
+        (&["--constants-section="], "'' is not the name of a section"),
+        (&["--constants-section=.bss.weights"], "'.bss.weights' has another meaning for linkers"),
+        (&["--constants-section=.debug_info"], "'.debug_info' has another meaning for linkers"),
+        (&["--constants-section=.w", "--target=x86_64-windows"], "'x86_64-pc-windows-msvc' are not in ELF"),
+        (&["--constants-section=.w", "--target=wasm32"], "'wasm32-unknown-unknown' are not in ELF"),
+        (&["--constants-section=.w", "--target=aarch64-macos"], "are not in ELF"),
+        (&["--constants-section=.w", "--constants=file"], "keeps them in a file: remove one of the flags"),
+        (&["--constants-section=.w", "--sanitize=address"], "cannot be combined with --sanitize"),
+        (&["--constants-section=.w", "--emit=header"], "no file of this build has the weights"),
+    ] {
+        let mut command = tfcompile(directory.path());
+        command.arg("build").arg(&layer).args(["--shape=x=2,4", "-o", "out"]).args(flags);
+        let message = refuse(&mut command, directory.path());
+        assert!(message.contains(expected), "{message}");
+        assert!(!directory.path().join("out").exists(), "{flags:?}");
+    }
 }

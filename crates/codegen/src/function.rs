@@ -18,7 +18,7 @@ use addresses::{Addresses, Range};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::Builder;
-use inkwell::types::BasicTypeEnum;
+use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, PointerValue};
 use nest::{Block, Carried, Statement, ValueId};
 use support::{Error, Id, Result};
@@ -284,10 +284,17 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let before = self.current_block()?;
         let start = self.new_block();
         self.builder.position_at_end(start);
-        let counter = self.builder.build_phi(self.ty(index), "").built()?;
+        let is_narrow = self.counts_in_words([begin, end]);
+        let counter_type = if is_narrow { self.module.context.i32_type() } else { end.get_type() };
+        let counter = self.builder.build_phi(counter_type, "").built()?;
         let inner = self.phis(carried.iter().map(|c| c.inner))?;
         let to_zero = self.counts_to_zero(index, end, body);
         let counted = counter.as_basic_value().into_int_value();
+        let counted = if is_narrow {
+            self.builder.build_int_s_extend(counted, end.get_type(), "").built()?
+        } else {
+            counted
+        };
         self.define_all(carried.iter().map(|c| c.inner), inner.iter().map(|phi| phi.as_basic_value()));
         let range = Range { counter: to_zero.then_some(counted), ..range };
         let inductions = self.begin_inductions(range, body, before)?;
@@ -297,16 +304,16 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let last = self.block(body)?;
         self.end_inductions(&inductions, step)?;
         let latch = self.current_block()?;
-        let step = self.module.context.i64_type().const_int(step as u64, true);
+        let step = counter_type.const_int(step as u64, true);
         let next =
             self.builder.build_int_nsw_add(counter.as_basic_value().into_int_value(), step, "").built()?;
-        let last_number = if to_zero { end.get_type().const_zero() } else { end };
-        let (tested, limit) = self.narrow_test(next, last_number, [begin, end])?;
-        let again = self.builder.build_int_compare(IntPredicate::SLT, tested, limit, "").built()?;
+        let limit = if to_zero { counter_type.const_zero() } else { self.as_counter(end, counter_type)? };
+        let again = self.builder.build_int_compare(IntPredicate::SLT, next, limit, "").built()?;
         let exit = self.new_block();
         self.builder.build_conditional_branch(again, start, exit).built()?;
         self.builder.position_at_end(before);
         let first = if to_zero { self.builder.build_int_nsw_sub(begin, end, "").built()? } else { begin };
+        let first = self.as_counter(first, counter_type)?;
         counter.add_incoming(&[(&first, before), (&next, latch)]);
         for ((phi, initial), last) in inner.iter().zip(&initial).zip(&last) {
             phi.add_incoming(&[(initial, before), (last, latch)]);
@@ -329,24 +336,22 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         Ok(())
     }
 
-    /// Returns the operands of a loop's test as words of 32 bits if these hold all numbers of the
-    /// loop. Small processors have no longer ones, and addresses need no more.
-    fn narrow_test(
-        &self,
-        next: IntValue<'c>,
-        limit: IntValue<'c>,
-        range: [IntValue<'c>; 2],
-    ) -> Result<(IntValue<'c>, IntValue<'c>)> {
+    /// True if words of 32 bits hold all numbers of a loop and the processor has no longer ones.
+    /// Addresses need no more.
+    fn counts_in_words(&self, range: [IntValue<'c>; 2]) -> bool {
         const FAR: i64 = 1 << 30;
         let is_near = |bound: IntValue<'c>| {
             bound.get_sign_extended_constant().is_some_and(|b| (-FAR..FAR).contains(&b))
         };
-        if !self.module.target.is_microcontroller || !range.into_iter().all(is_near) {
-            return Ok((next, limit));
+        self.module.target.is_microcontroller && range.into_iter().all(is_near)
+    }
+
+    /// A bound of a loop in the type of its counter.
+    fn as_counter(&self, bound: IntValue<'c>, ty: IntType<'c>) -> Result<IntValue<'c>> {
+        if bound.get_type() == ty {
+            return Ok(bound);
         }
-        let i32 = self.module.context.i32_type();
-        let narrow = |value| self.builder.build_int_truncate(value, i32, "").built();
-        Ok((narrow(next)?, narrow(limit)?))
+        self.builder.build_int_truncate(bound, ty, "").built()
     }
 
     fn while_loop(&mut self, carried: &[Carried], condition: &Block, body: &Block) -> Result<()> {

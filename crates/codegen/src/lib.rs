@@ -30,6 +30,7 @@ pub use device::{
 pub use llvm::version as llvm_version;
 pub use loaded::{LoadedFunctions, LoadedObject};
 pub use machine::{host_target, host_triple};
+pub use placement::check_section;
 pub use routines::compile_routines;
 pub use sanitizer::Sanitizer;
 pub use version::Version;
@@ -72,6 +73,8 @@ pub struct CodegenOptions {
     /// space and reached through the variable `<entry_point>_constants_pointer`. Only ELF has such
     /// sections.
     pub large_constants: u64,
+    /// Section of the constants in place of `.rodata.tfcompile`; ELF only.
+    pub constants_section: Option<String>,
     /// Cache of generated code, which does not change any byte of the object. Bypassed if text
     /// output is requested.
     pub cache: Option<Arc<dyn UnitCache>>,
@@ -94,6 +97,7 @@ impl CodegenOptions {
             sanitize: None,
             freestanding: false,
             large_constants: LARGE_CONSTANTS,
+            constants_section: None,
             cache: None,
             threads: None,
         }

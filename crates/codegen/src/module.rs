@@ -78,7 +78,8 @@ impl<'c> ModuleTranslator<'c> {
 
     /// Declares the read-only block of constants, which is patched in the finished object; LLVM
     /// sees only zeros. The block has at least one cache line, so that the symbol always exists.
-    pub(crate) fn declare_constants(&self, entry_point: &str, placement: Placement) {
+    pub(crate) fn declare_constants(&self, options: &CodegenOptions, placement: Placement) {
+        let entry_point = &options.entry_point;
         let bytes = match placement {
             Placement::None | Placement::Appended | Placement::Large => 64,
             Placement::InPlace(bytes) => bytes.max(64),
@@ -89,6 +90,9 @@ impl<'c> ModuleTranslator<'c> {
         global.set_constant(true);
         global.set_alignment(64);
         let section = match self.target.triple.object_format {
+            ObjectFormat::Elf if options.constants_section.is_some() => {
+                options.constants_section.as_deref().unwrap_or_default()
+            }
             ObjectFormat::Elf if placement == Placement::Large => ".lrodata.tfcompile",
             ObjectFormat::Elf => ".rodata.tfcompile",
             ObjectFormat::Coff => ".rdata$tfc",

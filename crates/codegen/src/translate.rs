@@ -27,7 +27,7 @@ pub(crate) fn translate<'c>(
 ) -> Result<Module<'c>> {
     let mut module = ModuleTranslator::new(context, machine, source.versions[0].target, options);
     if unit.is_last {
-        module.declare_constants(&options.entry_point, constants);
+        module.declare_constants(options, constants);
     }
     let mut entries = Vec::new();
     for (k, version) in source.versions.iter().enumerate() {

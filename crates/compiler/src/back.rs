@@ -318,6 +318,7 @@ pub(crate) fn generate(
     let code_options = CodegenOptions {
         freestanding: options.freestanding,
         sanitize: options.sanitize,
+        constants_section: options.constants_section.clone(),
         cache: options.cache.clone(),
         llvm_ir: options.llvm_ir,
         assembly: options.assembly,
@@ -373,7 +374,10 @@ fn c_source(
     if options.sanitize.is_some() {
         return Err(Error::invalid("C source has no sanitizer: compile it with the compiler's -fsanitize"));
     }
-    let c_options = csource::Options { entry_point: options.entry_point.clone(), vectors };
+    let c_options = csource::Options {
+        constants_section: options.constants_section.clone(),
+        ..csource::Options::new(&options.entry_point, vectors)
+    };
     let chunks: Vec<(u64, &[u8])> = chunks.iter().map(|(offset, bytes)| (*offset, &bytes[..])).collect();
     let source = csource::write(program, target, &c_options, csource::Constants { size, chunks: &chunks })?;
     Ok(CompiledModule {

@@ -35,7 +35,7 @@ pub use aot_build::{
 };
 pub use back::{compile_module, compile_optimized, compile_program, is_in_pieces, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
-pub use codegen::UnitCache;
+pub use codegen::{UnitCache, check_section};
 pub use compiled::{Compiled, DeviceCode, MachineCode};
 pub use csource::{Vectors as CVectors, plan_target as c_plan_target};
 pub use device::serial_kernels;

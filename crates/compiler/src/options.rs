@@ -38,6 +38,8 @@ pub struct BackOptions {
     /// True if the constants go into the object. Otherwise the caller of the code passes a block of
     /// constants.
     pub embed_constants: bool,
+    /// Section of the embedded constants in place of the default one; objects in ELF, and C source.
+    pub constants_section: Option<String>,
     /// True if the object must not reference any external symbol, not even `memcpy`.
     pub freestanding: bool,
     /// Sanitizer with which the code is instrumented.
@@ -70,6 +72,7 @@ impl BackOptions {
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),
             embed_constants: true,
+            constants_section: None,
             freestanding: false,
             sanitize: None,
             cache: None,
@@ -106,6 +109,7 @@ impl BackOptions {
             format!("allow_tf32 {allow_tf32}"),
             format!("precision {}", precision.name()),
             format!("embed_constants {}", self.embed_constants),
+            format!("constants_section {:?}", self.constants_section),
             format!("freestanding {}", self.freestanding),
             format!("sanitize {sanitizer}"),
             format!("c_source {:?}", self.c_source),

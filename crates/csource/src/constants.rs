@@ -12,7 +12,12 @@ pub const MAX_CONSTANTS: u64 = 64 << 20;
 const LINE: usize = 16;
 
 /// Writes the array.
-pub(crate) fn write(out: &mut String, entry_point: &str, constants: Constants<'_>) -> Result<()> {
+pub(crate) fn write(
+    out: &mut String,
+    entry_point: &str,
+    section: Option<&str>,
+    constants: Constants<'_>,
+) -> Result<()> {
     if constants.size > MAX_CONSTANTS {
         return Err(Error::unsupported(format!(
             "the constants have {} bytes, too many for a C file (at most {MAX_CONSTANTS}): add --constants=file, so that the \
@@ -34,6 +39,17 @@ pub(crate) fn write(out: &mut String, entry_point: &str, constants: Constants<'_
         out,
         "/* The constants, aligned to 64 bytes: weights and tables in the order of their use. */"
     );
+    if let Some(section) = section {
+        out.push_str(
+            "#if !defined(TFC_SECTION)\n\
+             #if defined(__GNUC__) || defined(__TINYC__)\n\
+             #define TFC_SECTION(name) __attribute__((section(name)))\n\
+             #else\n\
+             #error \"define TFC_SECTION(name), which places a variable in a section\"\n\
+             #endif\n#endif\n",
+        );
+        let _ = writeln!(out, "TFC_SECTION(\"{section}\")");
+    }
     let _ = write!(out, "TFC_ALIGNED(64) const unsigned char {entry_point}_constants[{size}] = {{");
     // Zeros at the end need not be written.
     let used = block.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);

@@ -31,7 +31,7 @@ use nest::{FrameLayout, Linkage, Program};
 use prelude::Prelude;
 use std::fmt::Write as _;
 use support::{Error, Result, is_c_identifier};
-use target::Target;
+use target::{ByteProducts, Target};
 
 pub use constants::MAX_CONSTANTS;
 pub use launches::{Blocks, write_launches};
@@ -56,9 +56,16 @@ pub struct Options {
     pub entry_point: String,
     /// Vectors in the text.
     pub vectors: Vectors,
+    /// Section of the constants; `None` for the compiler's choice.
+    pub constants_section: Option<String>,
 }
 
 impl Options {
+    /// Options without a section.
+    pub fn new(entry_point: impl Into<String>, vectors: Vectors) -> Self {
+        Self { entry_point: entry_point.into(), vectors, constants_section: None }
+    }
+
     fn has_vectors(&self) -> bool {
         self.vectors != Vectors::None
     }
@@ -90,6 +97,8 @@ pub struct Source {
 /// operators for do not count.
 pub fn plan_target(target: &Target, vectors: Vectors) -> Target {
     let mut target = Target { has_float_parts: false, byte_lookups: None, ..target.clone() };
+    // A sum of all lanes has no operator.
+    target.byte_products = target.byte_products.filter(|products| *products != ByteProducts::Across);
     if vectors == Vectors::None {
         target.vector_bytes = 1;
         target.has_rounding = false;
@@ -145,7 +154,7 @@ pub fn write(
     out += frame::DECLARATION;
     let entry = &options.entry_point;
     let _ = writeln!(out, "int32_t {entry}(struct tfcompile_frame *frame);");
-    constants::write(&mut out, entry, constants)?;
+    constants::write(&mut out, entry, options.constants_section.as_deref(), constants)?;
     out.push('\n');
     out += bodies.trim_end();
     out.push('\n');

@@ -82,7 +82,7 @@ fn run(text: &str, input: &[u32], outputs: usize, flags: &[&str]) -> Vec<u32> {
 fn source(program: &str, vectors: Vectors) -> String {
     let program = nest::parse(program).expect("a program");
     let target = csource::plan_target(&Target::new("x86_64-pc-linux", "", "").expect("a target"), vectors);
-    let options = Options { entry_point: "f".to_owned(), vectors };
+    let options = Options::new("f", vectors);
     csource::write(&program, &target, &options, Constants::default()).expect("C").text
 }
 
@@ -190,7 +190,7 @@ fn constants_that_no_compiler_takes_are_refused() {
     let text = "entry fn \"f\" (v0 \"frame\": ptr noalias readonly align 8) {\n}\n";
     let program = nest::parse(text).expect("a program");
     let target = Target::new("x86_64-pc-linux", "", "").expect("a target");
-    let options = Options { entry_point: "f".to_owned(), vectors: Vectors::None };
+    let options = Options::new("f", Vectors::None);
     let constants = Constants { size: csource::MAX_CONSTANTS + 1, chunks: &[] };
     let error = csource::write(&program, &target, &options, constants).expect_err("too many").to_string();
     assert!(error.contains("--constants=file"), "{error}");

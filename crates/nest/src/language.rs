@@ -136,6 +136,9 @@ pub enum GroupKind {
     Bf16Pairs,
     /// Like [`Self::SignedBytes`], with two products in each of twice as many lanes of sums.
     SignedByteHalves,
+    /// Sixteen signed bytes times as many, all added to a scalar. Sums wrap around. Only on targets
+    /// with such an instruction.
+    SignedByteVectors,
 }
 
 impl GroupKind {
@@ -146,7 +149,8 @@ impl GroupKind {
             | Self::UnsignedBytes
             | Self::SignedBytePairs
             | Self::UnsignedBytePairs
-            | Self::SignedByteHalves => ScalarType::I32,
+            | Self::SignedByteHalves
+            | Self::SignedByteVectors => ScalarType::I32,
             Self::Bf16 | Self::F16 | Self::Bf16Pairs => ScalarType::F32,
         }
     }

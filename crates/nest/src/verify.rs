@@ -374,9 +374,14 @@ impl<'p> Verifier<'p> {
             Expression::GroupMultiplyAdd { kind, a, b, c } => {
                 let fits = ty.scalar == kind.sum()
                     && (!kind.is_paired() || ty.lanes == 4)
-                    && (*kind != GroupKind::SignedByteHalves || ty.lanes == 8);
+                    && (*kind != GroupKind::SignedByteHalves || ty.lanes == 8)
+                    && (*kind != GroupKind::SignedByteVectors || ty.lanes == 1);
                 require(fits, || format!("a sum of products of {kind:?} is not {ty}"))?;
-                let lanes = if *kind == GroupKind::SignedByteHalves { ty.lanes / 2 } else { ty.lanes };
+                let lanes = match kind {
+                    GroupKind::SignedByteHalves => ty.lanes / 2,
+                    GroupKind::SignedByteVectors => 4,
+                    _ => ty.lanes,
+                };
                 let factors = Type::vector(ScalarType::I32, lanes);
                 self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }

@@ -124,9 +124,11 @@ fn describe_cortex_m(target: &mut Target) {
     let vectors = target.has("mve", is(&["cortex-m55", "cortex-m85", "cortex-m52"]));
     target.has_mve = vectors;
     let multiplies_pairs = is(&["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m35p", "star-mc1"]);
-    if !vectors && target.has("dsp", multiplies_pairs) {
+    if vectors {
+        target.byte_products = Some(ByteProducts::Across);
+    } else if target.has("dsp", multiplies_pairs) {
         target.byte_products = Some(ByteProducts::Dual);
-    } else if !vectors {
+    } else {
         target.byte_products = Some(ByteProducts::Single);
     }
     (target.vector_bytes, target.vector_registers) = if vectors { (16, 8) } else { (4, 12) };
@@ -209,6 +211,9 @@ mod tests {
         assert_eq!(arm(linux, "", "").vector_bytes, 16);
         assert_eq!(arm(linux, "", "-neon").lanes(4), 1);
         assert_eq!(arm("thumbv7em-none-eabi", "cortex-m4", "").lanes(4), 1);
+        let products = |triple, cpu| arm(triple, cpu, "").byte_products;
+        assert_eq!(products("thumbv7em-none-eabihf", "cortex-m4"), Some(ByteProducts::Dual));
+        assert_eq!(products("thumbv8.1m.main-none-eabihf", "cortex-m55"), Some(ByteProducts::Across));
         assert_eq!(arm("armv6-unknown-linux-gnueabihf", "", "").lanes(4), 1);
         assert!(!arm(linux, "", "").has_fma);
         assert!(arm(linux, "cortex-a7", "").has_fma);

@@ -36,6 +36,9 @@ pub enum ByteProducts {
     /// The four signed bytes of a word are widened to two pairs of 16 bits, and each pair is
     /// multiplied and added to a word: `smlad` of Cortex-M, for scalars only.
     Dual,
+    /// Sixteen signed bytes are multiplied by as many, and all products are added to a word in a
+    /// scalar register: `vmladava` of MVE.
+    Across,
     /// The four signed bytes of a word are multiplied one by one: no faster than single bytes, but
     /// constants stay small.
     Single,
@@ -46,7 +49,7 @@ impl ByteProducts {
     pub fn takes(self, is_signed: bool) -> bool {
         match self {
             Self::Unsigned => !is_signed,
-            Self::Signed | Self::Halves | Self::Dual | Self::Single => is_signed,
+            Self::Signed | Self::Halves | Self::Dual | Self::Single | Self::Across => is_signed,
             Self::Either | Self::Widened => true,
         }
     }
@@ -157,10 +160,13 @@ impl Target {
         Ok(target)
     }
 
-    /// Returns the target with vectors of the size that instructions for products of groups have:
-    /// NEON's, even if SVE has longer ones.
+    /// Returns the target with vectors of the size that sums of products of groups have: NEON's,
+    /// even if SVE has longer ones. MVE has a scalar for each column.
     #[must_use]
     pub fn for_groups(&self) -> Self {
+        if self.byte_products == Some(ByteProducts::Across) {
+            return Self { vector_bytes: 4, vector_registers: 12, ..self.clone() };
+        }
         let is_arm = self.triple.architecture == Architecture::Aarch64;
         let vector_bytes = if is_arm { self.vector_bytes.min(16) } else { self.vector_bytes };
         Self { vector_bytes, ..self.clone() }

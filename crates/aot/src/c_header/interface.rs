@@ -8,7 +8,7 @@ use crate::header::{Text, layout_table, literal};
 pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     let artifact = source.artifact;
     let memory = artifact.host_memory();
-    let counts: [(&str, u64, &str); 8] = [
+    let counts: [(&str, u64, &str); 9] = [
         ("NUM_ARGS", artifact.interface.arguments().len() as u64, "Feeds and variables."),
         ("NUM_RESULTS", artifact.interface.results().len() as u64, "Fetches and written variables."),
         ("NUM_VARIABLES", artifact.interface.variables().len() as u64, ""),
@@ -16,6 +16,7 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
         ("ARENA_BYTES", source.arena_bytes(), "Size of one state with its buffers, for any alignment."),
         ("TEMPS_BYTES", memory.temps, "Part of it that a run needs besides arguments and results."),
         ("SCRATCH_BYTES", memory.scratch, "Scratch memory per worker, if there are several workers."),
+        ("STACK_BYTES", memory.stack, "Bound of a run's stack; in C source, of its arrays."),
         ("CONSTANTS_BYTES", memory.constants, "Size of the constants, in the object or in a file."),
     ];
     for (name, number, comment) in counts {

@@ -103,6 +103,7 @@ extern const unsigned char entry_batched_constants[];
 #define BATCHED_ARENA_BYTES 832u  // Size of one state with its buffers, for any alignment.
 #define BATCHED_TEMPS_BYTES 100u  // Part of it that a run needs besides arguments and results.
 #define BATCHED_SCRATCH_BYTES 0u  // Scratch memory per worker, if there are several workers.
+#define BATCHED_STACK_BYTES 0u  // Bound of a run's stack; in C source, of its arrays.
 #define BATCHED_CONSTANTS_BYTES 0u  // Size of the constants, in the object or in a file.
 
 // Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in

@@ -139,6 +139,7 @@ extern const unsigned char entry_quantized_constants[];
 #define QUANTIZED_ARENA_BYTES 704u  // Size of one state with its buffers, for any alignment.
 #define QUANTIZED_TEMPS_BYTES 0u  // Part of it that a run needs besides arguments and results.
 #define QUANTIZED_SCRATCH_BYTES 0u  // Scratch memory per worker, if there are several workers.
+#define QUANTIZED_STACK_BYTES 0u  // Bound of a run's stack; in C source, of its arrays.
 #define QUANTIZED_CONSTANTS_BYTES 0u  // Size of the constants, in the object or in a file.
 
 // Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in

@@ -161,6 +161,7 @@ int32_t entry_scale(struct tfcompile_frame* frame);
 #define SCALE_MODEL_ARENA_BYTES 384u  // Size of one state with its buffers, for any alignment.
 #define SCALE_MODEL_TEMPS_BYTES 0u  // Part of it that a run needs besides arguments and results.
 #define SCALE_MODEL_SCRATCH_BYTES 0u  // Scratch memory per worker, if there are several workers.
+#define SCALE_MODEL_STACK_BYTES 0u  // Bound of a run's stack; in C source, of its arrays.
 #define SCALE_MODEL_CONSTANTS_BYTES 64u  // Size of the constants, in the object or in a file.
 
 // Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in

@@ -34,6 +34,7 @@ extern const unsigned char entry_scale_device[];
 #define ENTRY_SCALE_ARENA_BYTES 2432u  // Size of one state with its buffers, for any alignment.
 #define ENTRY_SCALE_TEMPS_BYTES 0u  // Part of it that a run needs besides arguments and results.
 #define ENTRY_SCALE_SCRATCH_BYTES 0u  // Scratch memory per worker, if there are several workers.
+#define ENTRY_SCALE_STACK_BYTES 0u  // Bound of a run's stack; in C source, of its arrays.
 #define ENTRY_SCALE_CONSTANTS_BYTES 64u  // Size of the constants, in the object or in a file.
 
 // Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in

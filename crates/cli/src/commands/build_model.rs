@@ -3,6 +3,7 @@
 mod c_source;
 mod functions;
 mod opencl;
+mod section;
 mod summary;
 
 use crate::args::model::ModelArgs;
@@ -57,11 +58,14 @@ pub(crate) struct Build {
     hlo_stage: StageName,
     /// Vectors of --emit=c: gcc for those of GCC 12 and Clang, or none for C11 without extensions
     /// [default: gcc]
-    #[arg(long, value_enum, value_name = "KIND")]
+    #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     c_vectors: Option<c_source::VectorsName>,
     /// Place of the weights: in the object, or in a file that the program maps and can replace
     #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
     constants: Constants,
+    /// Section of the object for the weights, such as .flash_weights, which a linker script places
+    #[arg(long, value_name = "NAME")]
+    constants_section: Option<String>,
     /// Include the run-time headers in the C++ header, so that it needs no others
     #[arg(long)]
     standalone_header: bool,
@@ -122,6 +126,7 @@ pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
     let name = name(&arguments)?;
     opencl::select(&mut arguments)?;
     c_source::check(&arguments)?;
+    section::check(&arguments)?;
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(&arguments, &name, &signatures, xla);
     }
@@ -202,6 +207,7 @@ fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result
         assembler: arguments.back.assembler(&devices)?,
         devices,
         freestanding: arguments.freestanding,
+        constants_section: arguments.constants_section.clone(),
         c_source: c_source::vectors(arguments),
         plan: arguments.model.plan_options()?,
         ..BackOptions::new(target, name)

@@ -1,6 +1,8 @@
 //! `tfcompile init`: creates a project that builds a model into a program, from the templates in
 //! `build_systems/init`.
 
+mod boards;
+
 use crate::args::inference::InferArgs;
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
@@ -56,6 +58,16 @@ enum BuildSystem {
     Make,
     /// A page that runs the model in the browser
     Web,
+    /// The Raspberry Pi Pico SDK
+    PicoSdk,
+    /// An application for Zephyr
+    Zephyr,
+    /// A library for Arduino boards, with a sketch
+    Arduino,
+    /// A project for Espressif's ESP-IDF
+    EspIdf,
+    /// A solution for the CMSIS-Toolbox
+    Cmsis,
 }
 
 /// Parser for the arguments of commands that read a model.
@@ -97,6 +109,11 @@ impl BuildSystem {
                 template!("app.js", "web/app.js"),
                 template!("build.sh", "web/build.sh"),
             ],
+            Self::PicoSdk => boards::PICO_SDK,
+            Self::Zephyr => boards::ZEPHYR,
+            Self::Arduino => boards::ARDUINO,
+            Self::EspIdf => boards::ESP_IDF,
+            Self::Cmsis => boards::CMSIS,
         }
     }
 
@@ -107,18 +124,31 @@ impl BuildSystem {
             (Self::Bazel, Some(path)) => format!("config = \"{path}\","),
             (Self::Cmake, Some(path)) => format!("CONFIG \"{path}\""),
             (Self::Cargo, Some(path)) => format!(".config(\"{path}\")"),
-            (Self::Make | Self::Web, Some(path)) => format!("--config={path}"),
+            (Self::PicoSdk | Self::Zephyr | Self::EspIdf, Some(path)) => {
+                format!("\"--config=${{MODEL_DIRECTORY}}/{path}\"")
+            }
+            (Self::Make | Self::Web | Self::Arduino | Self::Cmsis, Some(path)) => format!("--config={path}"),
         }
     }
 
+    /// True for projects whose programs run on boards.
+    fn is_board(self) -> bool {
+        matches!(self, Self::PicoSdk | Self::Zephyr | Self::Arduino | Self::EspIdf | Self::Cmsis)
+    }
+
     /// Command that builds and runs the project.
-    fn commands(self, prefix: &Path) -> String {
+    fn commands(self, prefix: &Path, name: &str) -> String {
         match self {
             Self::Bazel => "bazel run :app".to_owned(),
             Self::Cmake => "cmake -B build && cmake --build build && build/app".to_owned(),
             Self::Cargo => format!("TFCOMPILE={}/bin/tfcompile cargo run", prefix.display()),
             Self::Make => "make && ./app".to_owned(),
             Self::Web => "sh build.sh && python3 -m http.server".to_owned(),
+            Self::PicoSdk => "cmake -B build && cmake --build build".to_owned(),
+            Self::Zephyr => "west build -b BOARD".to_owned(),
+            Self::Arduino => "sh build.sh".to_owned(),
+            Self::EspIdf => "idf.py build".to_owned(),
+            Self::Cmsis => format!("cbuild {name}.csolution.yml --packs"),
         }
     }
 }
@@ -134,6 +164,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
         Source::Hlo(_) => None,
     };
     let name = names::name_of(&arguments.model);
+    let program = boards::Program::new(arguments.build, &name, &read)?;
     let class = names::class_of(&name);
     let is_directory = arguments.model.is_dir();
     let base = if is_directory {
@@ -165,8 +196,11 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
         ("@PREFIX@", plain(&prefix.display().to_string())?),
         ("@MODEL@", if bazel_files { ":model_files".to_owned() } else { model }),
         ("@MODEL_KIND@", kind.to_owned()),
+        ("@MODEL_FILE@", copies.first().map(|(path, _)| path.display().to_string()).unwrap_or_default()),
         ("@CONFIG@", arguments.build.config(config_path)),
-        ("@ACCESSORS@", config.map(accessors).unwrap_or_default()),
+        ("@CAPITALS@", name.to_ascii_uppercase()),
+        ("@RESULTS@", program.results),
+        ("@ACCESSORS@", program.accessors.or_else(|| config.map(accessors)).unwrap_or_default()),
     ];
     let filled = |text: &str| values.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
     let mut files: Vec<Output<'_>> = Vec::new();
@@ -178,7 +212,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
         // Drop lines whose only content was a placeholder without a value.
         let lines = text.lines().filter(|line| line.is_empty() || !line.trim().is_empty());
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
-        add(Path::new(path), Cow::Owned(text.into_bytes()));
+        add(Path::new(&filled(path)), Cow::Owned(text.into_bytes()));
     }
     if let (Some(config), Some(path)) = (config, config_path) {
         add(Path::new(path), Cow::Owned(tf::source::config_to_text(config).into_bytes()));
@@ -195,7 +229,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     outputs::create_directories(&files)?;
     outputs::write(&files)?;
     let list: String = files.iter().map(|file| format!("{}\n", file.path.display())).collect();
-    let commands = arguments.build.commands(&prefix);
+    let commands = arguments.build.commands(&prefix, &name);
     outputs::print(&format!("{list}next: cd {} && {commands}\n", arguments.directory.display()))
 }
 
@@ -216,8 +250,8 @@ fn reading(arguments: &Init) -> Result<ModelArgs> {
 fn prefix(arguments: &Init) -> Result<PathBuf> {
     let tool = || std::env::current_exe().ok()?.parent()?.parent().map(Path::to_path_buf);
     let directory = arguments.prefix.clone().or_else(tool).unwrap_or_default();
-    // A page needs nothing but the tool.
-    let is_needed = arguments.build != BuildSystem::Web;
+    // Pages and boards need nothing but the tool.
+    let is_needed = arguments.build != BuildSystem::Web && !arguments.build.is_board();
     if is_needed && !directory.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
         return Err(Error::invalid(format!(
             "no files for build systems found in '{}': name the directory of an unpacked release with --prefix, such \

@@ -41,7 +41,7 @@ pub fn compile_device_entry<B: AsRef<[u8]>>(
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
     let module = ModuleTranslator::new(&context, &machine, target, options);
-    module.declare_constants(&options.entry_point, placement);
+    module.declare_constants(options, placement);
     declare_program(&module, &options.entry_point, program);
     entry(&module, &options.entry_point)?;
     let module = module.module;

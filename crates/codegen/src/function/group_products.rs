@@ -28,6 +28,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
             GroupKind::Bf16Pairs => self.pairs_multiply_add("bfmmla", a, b, c),
             GroupKind::SignedByteHalves => self.halves_multiply_add(a, b, c),
+            GroupKind::SignedByteVectors => self.across_multiply_add(a, b, c),
         }
     }
 
@@ -185,6 +186,26 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             _ => self.one_by_one(is_signed, a, b, c),
         }
+    }
+
+    /// Emits the scalar `c` plus the products of 16 bytes.
+    fn across_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let target = self.module.target;
+        if target.byte_products != Some(ByteProducts::Across) {
+            return Err(Error::internal(format!("'{}' has no instruction vmladava", target.cpu)));
+        }
+        let i8s = self.module.context.i8_type().vec_type(16);
+        // Signed, added, and not exchanged.
+        let zero = self.module.context.i32_type().const_zero();
+        let operands: [BasicValueEnum<'c>; 6] = [
+            zero.into(),
+            zero.into(),
+            zero.into(),
+            self.value(c)?,
+            self.cast(a, i8s)?.into(),
+            self.cast(b, i8s)?.into(),
+        ];
+        self.call("llvm.arm.mve.vmldava", &[i8s.into()], &operands.map(Into::into))
     }
 
     /// Bytes with even and with odd numbers become numbers of 16 bits, two of which an instruction

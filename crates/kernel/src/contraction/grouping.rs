@@ -26,6 +26,7 @@ pub(crate) fn multiply_add(
     };
     let kind = match (grouping.factors, grouping.sums) {
         (Factors::Bytes { .. }, Sums::Halves) => GroupKind::SignedByteHalves,
+        (Factors::Bytes { .. }, Sums::Across) => GroupKind::SignedByteVectors,
         (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) => GroupKind::SignedBytes,
         (Factors::Bytes { is_signed: true, .. }, Sums::Pairs) => GroupKind::SignedBytePairs,
         (Factors::Bytes { is_signed: false, .. }, Sums::Lanes) => GroupKind::UnsignedBytes,
@@ -37,6 +38,11 @@ pub(crate) fn multiply_add(
     b.group_multiply_add(kind, x, y, sum)
 }
 
+/// Sixteen bytes.
+fn vector_of_bytes() -> Type {
+    Type::vector(ScalarType::I32, 4)
+}
+
 /// Loads a group of the left operand, as a scalar or, if rows are multiplied in pairs, as half of
 /// a vector. `bytes` is less than a group's size if the group is not whole; the others are then 0.
 pub(crate) fn load_group(
@@ -45,6 +51,9 @@ pub(crate) fn load_group(
     pointer: ValueId,
     bytes: u32,
 ) -> ValueId {
+    if grouping.sums == Sums::Across {
+        return b.load(vector_of_bytes(), pointer, 1);
+    }
     if grouping.sums != Sums::Pairs {
         return load_bytes(b, pointer, bytes);
     }
@@ -95,6 +104,9 @@ pub(crate) fn load_columns(
     lanes: u32,
     alignment: u32,
 ) -> Vec<ValueId> {
+    if grouping.sums == Sums::Across {
+        return vec![b.load(vector_of_bytes(), pointer, alignment.min(16))];
+    }
     let ty = Type::vector(ScalarType::I32, lanes);
     let mut load = |number: i64| {
         let pointer = b.offset_bytes(pointer, number * i64::from(lanes) * 4);
@@ -125,7 +137,11 @@ pub(crate) fn multiply_rows(
     };
     for (k, (part, columns)) in parts.iter().zip(columns).enumerate() {
         for (number, &column) in columns.iter().enumerate() {
-            let element = paired.unwrap_or_else(|| b.splat(rows[0], part.lanes));
+            let element = match paired {
+                Some(paired) => paired,
+                None if grouping.sums == Sums::Across => rows[0],
+                None => b.splat(rows[0], part.lanes),
+            };
             let sum = &mut sums[number * parts.len() + k];
             *sum = multiply_add(b, grouping, element, column, *sum);
         }
@@ -169,7 +185,7 @@ pub(crate) fn rows_of(
     per_row: usize,
 ) -> Vec<ValueId> {
     match grouping.map_or(Sums::Lanes, |grouping| grouping.sums) {
-        Sums::Lanes => return sums,
+        Sums::Lanes | Sums::Across => return sums,
         Sums::Halves => return sums.into_iter().map(|sum| add_halves(b, sum)).collect(),
         Sums::Pairs => {}
     }

@@ -33,7 +33,11 @@ impl BlockFloat {
         let is_signed = match target.byte_products? {
             ByteProducts::Unsigned => false,
             ByteProducts::Signed | ByteProducts::Either => true,
-            ByteProducts::Widened | ByteProducts::Halves | ByteProducts::Dual | ByteProducts::Single => {
+            ByteProducts::Widened
+            | ByteProducts::Halves
+            | ByteProducts::Dual
+            | ByteProducts::Single
+            | ByteProducts::Across => {
                 return None;
             }
         };

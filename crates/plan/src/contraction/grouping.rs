@@ -24,6 +24,11 @@ const HALF: i32 = 128;
 /// Upper bound of the vectors of columns whose sums are in twice as many vectors.
 const MOST_HALVES: u32 = 4;
 
+/// Upper bound of the columns of a single row whose groups are words in scalar registers. Products
+/// of pairs share the row's widened bytes.
+const MOST_WORDS: u32 = 2;
+const MOST_WORDS_OF_PAIRS: u32 = 4;
+
 /// The factors of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
@@ -66,6 +71,9 @@ pub enum Sums {
     Pairs,
     /// Two neighboring lanes for each column, which add up to its sum.
     Halves,
+    /// A scalar for each column. Groups are four times as long: an instruction adds the products of
+    /// all lanes to the sum.
+    Across,
 }
 
 impl Grouping {
@@ -85,7 +93,13 @@ impl Grouping {
                 let factors = Factors::Bytes { is_signed: (lhs == S8) != is_flipped, is_flipped };
                 (
                     factors,
-                    !matches!(products, ByteProducts::Unsigned | ByteProducts::Signed | ByteProducts::Either),
+                    !matches!(
+                        products,
+                        ByteProducts::Unsigned
+                            | ByteProducts::Signed
+                            | ByteProducts::Either
+                            | ByteProducts::Across
+                    ),
                 )
             }
             (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
@@ -97,18 +111,27 @@ impl Grouping {
         let size = factors.summands();
         let sums = factors.sums(rows > 1 && run > size, target);
         let grouping = Self { factors, tail: 0, is_widened, sums };
+        // Vectors are loaded whole, and both have the same sign.
+        if sums == Sums::Across && (run < grouping.summands() || grouping.is_flipped()) {
+            return None;
+        }
         (columns >= hlo::MIN_TILE_COLUMNS && run >= size - 1 && run > 1)
             .then_some(Self { tail: (run % grouping.summands()) as u32, ..grouping })
     }
 
     /// Number of summands of a group.
     pub fn summands(self) -> i64 {
-        self.factors.summands() * self.rows()
+        self.factors.summands() * self.words()
     }
 
     /// Number of bytes of a group.
     pub fn bytes(self) -> i64 {
-        GROUP_BYTES * self.rows()
+        GROUP_BYTES * self.words()
+    }
+
+    /// Number of words of a group.
+    fn words(self) -> i64 {
+        if self.sums == Sums::Across { 4 } else { self.rows() }
     }
 
     /// Number of rows, and of columns, that are multiplied at once.
@@ -141,18 +164,35 @@ impl Grouping {
     }
 
     /// Rows of a panel's header, given the number of sums of each column. Instructions that
-    /// multiply pairs take left bytes of both kinds.
+    /// multiply pairs take left bytes of both kinds, and vectors are never flipped.
     pub(crate) fn header(self, sums: i64) -> i64 {
-        if matches!(self.factors, Factors::Bytes { .. }) && self.sums != Sums::Pairs { sums } else { 0 }
+        let takes_its_own = matches!(self.sums, Sums::Pairs | Sums::Across);
+        if matches!(self.factors, Factors::Bytes { .. }) && !takes_its_own { sums } else { 0 }
     }
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.
     pub(crate) fn limited(self, tile: Tile, m: i64, target: &Target) -> Tile {
-        let tile = if self.sums == Sums::Halves {
-            Tile { vectors: tile.vectors.min(MOST_HALVES), ..tile }
-        } else {
-            tile
+        let most = match self.sums {
+            Sums::Halves => MOST_HALVES,
+            // Words of four bytes take two registers each.
+            Sums::Lanes if m == 1 && tile::runs_in_order(tile.lanes, target) => {
+                if target.byte_products == Some(ByteProducts::Dual) {
+                    MOST_WORDS_OF_PAIRS
+                } else {
+                    MOST_WORDS
+                }
+            }
+            // Sums are in every other one of the registers.
+            Sums::Across => {
+                if m == 1 {
+                    4
+                } else {
+                    2
+                }
+            }
+            Sums::Lanes | Sums::Pairs => tile.vectors,
         };
+        let tile = Tile { vectors: tile.vectors.min(most), ..tile };
         let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
         if tile::runs_in_order(tile.lanes, target) {
             return Tile { k_split: 1, ..limited };
@@ -192,6 +232,7 @@ impl Grouping {
             {
                 return Some(2);
             }
+            Sums::Across => return Some(2),
             Sums::Lanes => {}
         }
         // Each vector of columns takes two registers, and so does the left operand.
@@ -255,6 +296,7 @@ impl std::fmt::Display for Grouping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match (self.factors, self.sums) {
             (Factors::Bytes { .. }, Sums::Lanes | Sums::Halves) => "four bytes at once",
+            (Factors::Bytes { .. }, Sums::Across) => "16 bytes at once",
             (Factors::Bytes { .. }, Sums::Pairs) => "eight bytes of two rows and columns at once",
             (Factors::Bf16, Sums::Pairs) => "four bf16 of two rows and columns at once",
             (Factors::Bf16, _) => "two bf16 at once",
@@ -277,6 +319,7 @@ impl Factors {
         let may_pair = may_pair && target.triple.architecture == Architecture::Aarch64;
         match (self, target.byte_products) {
             (Self::Bytes { .. }, Some(ByteProducts::Halves)) => Sums::Halves,
+            (Self::Bytes { .. }, Some(ByteProducts::Across)) => Sums::Across,
             (Self::Bytes { .. }, Some(ByteProducts::Either)) if may_pair => Sums::Pairs,
             (Self::Bf16, _) if may_pair && target.has_bf16_products => Sums::Pairs,
             _ => Sums::Lanes,
@@ -314,6 +357,40 @@ fn add_up(header: &mut [u8], groups: &[u8], layout: PanelLayout) {
 mod tests {
     use super::*;
     use PrimitiveType::{Bf16, F16, F32, S8, S32, U8};
+
+    #[test]
+    fn single_rows_of_words_share_few_registers() {
+        let of = |cpu, triple| {
+            let target = Target::new(triple, cpu, "").expect("a valid triple");
+            let tile = tile::choose_with(1, 128, 4, tile::Access::default(), &target);
+            let grouping = Grouping::of([S8, S8, S32], 640, [1, 128], &target).expect("groups");
+            let limited = grouping.limited(tile, 1, &target);
+            (tile.vectors, limited.vectors, limited.lanes, limited.k_split)
+        };
+        // Without groups, as many columns as other processors have vectors.
+        assert_eq!(of("cortex-m4", "thumbv7em-none-eabihf"), (8, 4, 1, 1));
+        assert_eq!(of("cortex-m0plus", "thumbv6m-none-eabi"), (8, 2, 1, 1));
+        assert_eq!(of("", "riscv32-unknown-none-elf"), (4, 2, 1, 1));
+    }
+
+    #[test]
+    fn vectors_of_bytes_take_whole_runs_of_signed_bytes() {
+        let m55 = Target::new("thumbv8.1m.main-none-eabihf", "cortex-m55", "").expect("a valid triple");
+        let of = |lhs, run, columns| Grouping::of([lhs, S8, S32], run, [4, columns], &m55);
+        let grouping = of(S8, 40, 8).expect("vectors of bytes");
+        assert_eq!((grouping.sums, grouping.summands(), grouping.bytes()), (Sums::Across, 16, 16));
+        assert_eq!((grouping.tail, grouping.groups(40), grouping.header(1)), (8, 3, 0));
+        // The last group is loaded with summands of the one before, whose factors are 0.
+        let places = [0, 7, 8, 15].map(|place| grouping.summand(40, 2, place));
+        assert_eq!(places, [None, None, Some(32), Some(39)]);
+        assert_eq!((of(S8, 15, 8), of(U8, 40, 8), of(S8, 40, 1)), (None, None, None));
+        for (m, vectors) in [(1, 4), (9, 2)] {
+            let tile = tile::choose_with(m, 64, 4, tile::Access::default(), &m55.for_groups());
+            let Tile { rows, vectors: limited, lanes, .. } = grouping.limited(tile, m, &m55.for_groups());
+            assert_eq!((limited, lanes), (vectors, 1), "{m} rows");
+            assert!(rows * limited <= 4, "{m} rows");
+        }
+    }
 
     #[test]
     fn bytes_are_flipped_where_the_instruction_takes_the_other_kind() {

@@ -79,8 +79,6 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
     let many_registers = target.vector_registers >= 32;
     let most = match (m, many_registers) {
-        // Words of four bytes take two registers each.
-        (1, _) if runs_in_order(lanes, target) => 2,
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,

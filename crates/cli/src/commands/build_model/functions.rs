@@ -108,6 +108,7 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
 fn check(arguments: &Build, signatures: &[String]) -> Result<()> {
     let given = [
         ("--freestanding", arguments.freestanding),
+        ("--constants-section", arguments.constants_section.is_some()),
         ("--depfile", arguments.depfile.is_some()),
         ("--keep-unchanged", arguments.keep_unchanged),
         ("--standalone-header", arguments.standalone_header),

@@ -185,7 +185,8 @@ pub(super) fn grouping(
     let pixels = dims.batch.saturating_mul(dims.pixels());
     let of = |run: i64| Grouping::of(types, run, [pixels, dims.outputs], target);
     // Of a longer run, groups are not shorter.
-    let summands = of(dims.inputs.max(GROUP_BYTES))?.summands();
+    let summands =
+        of(dims.inputs.max(GROUP_BYTES)).or_else(|| of(dims.inputs.max(4 * GROUP_BYTES)))?.summands();
     of(run(dims, summands))
 }
 

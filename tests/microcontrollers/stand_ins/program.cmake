@@ -1,0 +1,40 @@
+# What all stand-ins share. STAND_IN_BOARD is a file that sets BOARD_COMPILER, BOARD_FLAGS,
+# BOARD_LINK_FLAGS, BOARD_LIBRARY (of the compiler's functions), and the configuration of a kernel.
+
+include("${STAND_IN_BOARD}")
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+foreach(language IN ITEMS C CXX ASM)
+  set(CMAKE_${language}_COMPILER "${BOARD_COMPILER}")
+  set(CMAKE_${language}_COMPILER_WORKS TRUE)
+endforeach()
+get_filename_component(STAND_INS "${CMAKE_CURRENT_LIST_DIR}" ABSOLUTE)
+
+# Flags and headers for a target. `entry` is the function that the startup code calls.
+function(stand_in_program target entry)
+  target_compile_options(${target} PRIVATE ${BOARD_FLAGS} -ffreestanding -O1 -Wall -Werror)
+  target_include_directories(${target} PRIVATE "${STAND_INS}/include" "${STAND_INS}/..")
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_sources(${target} PRIVATE "${STAND_INS}/../board.c" "${STAND_INS}/runtime.c")
+    target_compile_definitions(${target} PRIVATE ENTRY=${entry})
+    target_link_options(${target} PRIVATE ${BOARD_FLAGS} -nostdlib -nostartfiles ${BOARD_LINK_FLAGS})
+    target_link_libraries(${target} PRIVATE "${BOARD_LIBRARY}")
+  else()
+    target_link_libraries(${target} PUBLIC "${BOARD_LIBRARY}")
+  endif()
+endfunction()
+
+# Defines CONFIG_ variables and a header from the lines NAME=VALUE of a file.
+function(stand_in_configuration file header)
+  file(STRINGS "${file}" lines REGEX "^CONFIG_[A-Z0-9_]+=")
+  set(text "")
+  foreach(line IN LISTS lines BOARD_CONFIGURATION)
+    string(REGEX MATCH "^([^=]*)=(.*)$" match "${line}")
+    set(name "${CMAKE_MATCH_1}")
+    string(REGEX REPLACE "^y$" "1" value "${CMAKE_MATCH_2}")
+    string(APPEND text "#define ${name} ${value}\n")
+    set(${name} "${value}" PARENT_SCOPE)
+  endforeach()
+  file(WRITE "${header}" "${text}")
+endfunction()
