@@ -18,7 +18,7 @@ impl Size {
     }
 }
 
-/// Whether two arrays have equally many elements.
+/// The runs in which two arrays have equally many elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameCount {
     /// In every run, or nothing speaks against it.

@@ -495,32 +495,6 @@ fn ranges_become_named_dimensions_under_names_that_no_feed_has() {
 }
 
 #[test]
-fn a_name_of_a_dimension_may_be_given_as_an_identifier() {
-    let shape = "attr { key: \"shape\" value { shape { dim { size: -1 name: \"n.0\" } } } }";
-    let text = [
-        node("x", "Placeholder", &[], &format!("{DTYPE} {shape}")),
-        node("y", "Neg", &["x"], T),
-        VERSIONS.to_owned(),
-    ]
-    .concat();
-    for name in ["n.0", "n_0"] {
-        let options = InferOptions {
-            dims: [(name.to_owned(), DimSize::Range(1, 9))].into(),
-            sizes: [(name.to_owned(), vec![4])].into(),
-            ..InferOptions::default()
-        };
-        let found = infer(&text, &options);
-        assert_eq!(found.problems, Vec::<String>::new(), "{name}");
-        let [dimension] = &found.config.dimension[..] else { panic!("{name}: {:?}", found.config) };
-        let of = (dimension.name.as_str(), dimension.min, dimension.max, &dimension.size[..]);
-        assert_eq!(of, ("n_0", 1, 9, &[4i64][..]));
-    }
-    let other =
-        InferOptions { dims: [("n_1".to_owned(), DimSize::Known(3))].into(), ..InferOptions::default() };
-    assert!(infer(&text, &other).problems.iter().any(|p| p.contains("--dim n_1 does not name a dimension")));
-}
-
-#[test]
 fn contradictory_dimensions_of_a_config_are_refused() {
     let text = [placeholder("x", &[-1, 3]), node("y", "Neg", &["x"], T), VERSIONS.to_owned()].concat();
     let refused = |name: &str, dimensions: &str| {

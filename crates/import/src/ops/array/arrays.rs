@@ -69,7 +69,8 @@ pub(crate) fn reshaped(
     cx.reshape(x, &sizes)
 }
 
-/// Changes the dimensions of an array of bounded size. A run fails if the numbers of elements differ.
+/// Changes the dimensions of an array of bounded size. A run fails if the numbers of elements
+/// differ.
 fn reshaped_bounded(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
