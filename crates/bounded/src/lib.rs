@@ -18,3 +18,4 @@ pub use builder::{
     scalar_literal, scalar_of,
 };
 pub use settle::{has_bounded_shapes, settle_bounded_shapes};
+pub use size::SameCount;

@@ -17,3 +17,14 @@ impl Size {
         Self { bound: size, size: None }
     }
 }
+
+/// The runs in which two arrays have equally many elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameCount {
+    /// In every run, or nothing speaks against it.
+    Always,
+    /// In the runs in which a `pred` is true.
+    If(InstructionId),
+    /// In runs with one size of a named dimension at most, or in none.
+    Hardly,
+}

@@ -357,3 +357,108 @@ fn sizes_follow_splits_ends_beyond_s32_and_selected_shapes() {
         assert_eq!(y.floats().expect("floats"), want.into_iter().map(f64::from).collect::<Vec<_>>());
     }
 }
+
+/// Ops on `x`, a vector of any size.
+const OPS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "shift" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -4 } } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "rolled" op: "Roll" input: "x" input: "shift" input: "zero" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tshift" value { type: DT_INT32 } } attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "erfc" op: "Erfc" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "at" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } dim { size: 1 } } int_val: 1 } } } }
+node { name: "five" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 5 } } } }
+node { name: "placed" op: "ScatterNd" input: "at" input: "five" input: "shape" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tindices" value { type: DT_INT32 } } }
+node { name: "triples" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 3 } } } }
+node { name: "table" op: "Reshape" input: "x" input: "triples" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "ones" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 1 int_val: 1 } } } }
+node { name: "single" op: "Reshape" input: "x" input: "ones" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "columns" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 1 } } } }
+node { name: "column" op: "Reshape" input: "x" input: "columns" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "scales" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } }
+node { name: "wide" op: "OnnxResize" input: "column" input: "scales" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_FLOAT } } }
+       attr { key: "Tout" value { list { type: DT_FLOAT } } }
+       attr { key: "operands" value { list { i: 0 i: -1 i: 1 } } } attr { key: "opset" value { i: 13 } }
+       attr { key: "mode" value { s: "nearest" } } attr { key: "coordinate_transformation_mode" value { s: "asymmetric" } } }
+node { name: "bytes" op: "OnnxDynamicQuantizeLinear" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } }
+       attr { key: "Tout" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
+       attr { key: "operands" value { list { i: 0 } } } }
+versions { producer: 1286 }
+"#;
+
+/// The results of fetches for `x = [0, 1, 2]`, whose size may be 1 to 6.
+fn results_of_ops(fetches: &[&str]) -> Vec<(Vec<i64>, Vec<f64>)> {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), OPS).expect("writable");
+    let x = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[3], &[0f32, 1.0, 2.0]))]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&x).expect("small")).expect("writable");
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=batch=1..6", "--feed=@in.npz", "--out=out.npz"]);
+    succeed(tool.args(fetches.iter().map(|fetch| format!("--fetch={fetch}"))));
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    let mut results = Vec::new();
+    for fetch in fetches {
+        let array = out.require(&fetch.replace(':', "_")).expect("a result");
+        let values = array.scalars().filter_map(|scalar| scalar.as_f64()).collect();
+        results.push((array.array_shape().sizes(), values));
+    }
+    results
+}
+
+#[test]
+fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
+    let fetches = ["rolled", "erfc", "placed", "table", "wide", "bytes", "bytes:1"];
+    let expected: [(&[i64], &[f64]); 7] = [
+        (&[3], &[1.0, 2.0, 0.0]),
+        (&[3], &[1.0, 0.157_299_207, 0.004_677_735]),
+        (&[3], &[0.0, 5.0, 0.0]),
+        (&[1, 3], &[0.0, 1.0, 2.0]),
+        (&[3, 2], &[0.0, 0.0, 1.0, 1.0, 2.0, 2.0]),
+        (&[3], &[0.0, 127.0, 255.0]),
+        (&[], &[2.0 / 255.0]),
+    ];
+    for ((fetch, (sizes, values)), found) in fetches.iter().zip(expected).zip(results_of_ops(&fetches)) {
+        assert_eq!(found.0, sizes, "{fetch}");
+        let close = found.1.iter().zip(values).all(|(a, b)| (a - b).abs() <= 1e-6);
+        assert!(close && found.1.len() == values.len(), "{fetch}: {found:?}");
+    }
+}
+
+#[test]
+fn a_reshape_to_another_number_of_elements_is_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), OPS).expect("writable");
+    let refused = |flags: &[&str]| {
+        let mut tool = tfcompile(place.path());
+        refuse(tool.args(["run", "g.pbtxt", "--dim=batch=1..6", "--random=1"]).args(flags), place.path())
+    };
+    let text = refused(&["--fetch=table", "--size=batch=4"]);
+    assert!(text.contains("the numbers of elements before and after differ (node 'table')"), "{text}");
+    let text = refused(&["--fetch=single"]);
+    assert!(text.contains("with the smallest sizes it compiles: --dim batch=1"), "{text}");
+}
+
+#[test]
+fn sizes_without_effect_are_refused() {
+    let sums = ["--fetch=y", "--dim=w.1=2", "--dim=batch=1..6", "--sizes=batch=4"];
+    let text = say(&sums);
+    assert!(text.contains("--sizes batch=4 has no effect, remove it: rows depend on each other"), "{text}");
+    let text = say(&["--fetch=y", "--dim=w.1=1..2", "--dim=batch=1..6", "--sizes=batch=4,5"]);
+    assert!(text.contains("--sizes batch=4,5 has no effect, remove it: the program has several"), "{text}");
+    let place = place();
+    let whole = ["--dim=batch=1..9000", "--fetch=scaled", "--dim=w.1=2", "--sizes=batch=5000"];
+    let text = refuse(tfcompile(place.path()).args(["run", "g.pbtxt"]).args(whole), place.path());
+    assert!(text.contains("--sizes batch=5000 has no effect"), "{text}");
+}

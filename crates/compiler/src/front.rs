@@ -5,7 +5,7 @@ use crate::{HloProgram, Observer, Point, named_sizes};
 use bytes::Bytes;
 use hlo::Program;
 use std::collections::BTreeMap;
-use support::Result;
+use support::{Error, Result};
 use tf::proto::{Config, GraphDef};
 
 /// Upper bounds on the iterations of loops, by their names.
@@ -160,7 +160,12 @@ fn import_graph(
     observer: &mut dyn Observer,
 ) -> Result<Program> {
     if config.dimension.len() != 1 {
+        let dimensions = config.dimension.clone();
         let mut program = tf::prepare(graph, config)?;
+        let several = Error::unsupported(sizes::SEVERAL_NAMES);
+        for dimension in dimensions.iter().filter(|_| has_code) {
+            sizes::check_given(&dimension.name, &dimension.size, Err(&several))?;
+        }
         program.loop_bounds = loop_bounds;
         return import_program(program, observer);
     }
@@ -179,6 +184,8 @@ fn import_graph(
     }
     let pieces = sizes::pieces(Batch::of_graph(&program), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
+    let given = if has_code { &dimension.size[..] } else { &[] };
+    sizes::check_given(&dimension.name, given, pieces.as_ref())?;
     let whole = whole.unwrap_or_else(|| import_program(program, observer));
     let (mut imported, is_new) = sizes::combined(whole, pieces)?;
     if is_new {

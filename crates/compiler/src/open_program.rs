@@ -43,7 +43,13 @@ pub(crate) fn combined(
     observer: &mut dyn Observer,
 ) -> Result<Program> {
     let mut names = open.names.keys();
-    let (Some(name), None) = (names.next(), names.next()) else { return whole };
+    let (Some(name), None) = (names.next(), names.next()) else {
+        let several = support::Error::unsupported(sizes::SEVERAL_NAMES);
+        for (name, given) in open.names.keys().filter_map(|name| sizes.code.get_key_value(name)) {
+            sizes::check_given(name, given, Err(&several))?;
+        }
+        return whole;
+    };
     let at_size = |size: i64| {
         let mut request = sizes.request.clone();
         request.given.insert(name.clone(), GivenSize::Known(size));
@@ -52,6 +58,7 @@ pub(crate) fn combined(
     let given = sizes.code.get(name).map_or(&[][..], Vec::as_slice);
     let pieces = sizes::pieces(batch(open), given, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
+    sizes::check_given(name, given, pieces.as_ref())?;
     let (program, _) = sizes::combined(whole, pieces)?;
     hlo::verify(&program.module)?;
     Ok(program)

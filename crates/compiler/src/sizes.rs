@@ -27,6 +27,9 @@ const MAX_SIZES: usize = 16;
 /// Largest size with code of its own. Larger batches are computed in pieces of this size.
 const MAX_SIZE: i64 = 1 << 12;
 
+/// Why a program with several named dimensions is not computed piece by piece.
+pub(crate) const SEVERAL_NAMES: &str = "the program has several named dimensions";
+
 /// The modules of a program for a batch of independent rows.
 pub(crate) struct Pieces {
     /// The program for a few sizes.
@@ -59,7 +62,7 @@ impl Batch {
     ) -> Result<Self> {
         let mut names = names.into_iter();
         let (Some((name, low, high)), None) = (names.next(), names.next()) else {
-            return Err(Error::unsupported("the program has several named dimensions"));
+            return Err(Error::unsupported(SEVERAL_NAMES));
         };
         let mut batched = BTreeSet::new();
         for (number, dimensions) in dimensions.into_iter().enumerate() {
@@ -133,6 +136,19 @@ pub(crate) fn pieces(
         sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module.clone() });
     }
     Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high } })
+}
+
+/// Checks that the sizes that the user wants code for get some.
+pub(crate) fn check_given(name: &str, given: &[i64], pieces: Result<&Pieces, &Error>) -> Result<()> {
+    let reason = match (pieces, given.iter().find(|&&size| size > MAX_SIZE)) {
+        _ if given.is_empty() => return Ok(()),
+        (Ok(_), None) => return Ok(()),
+        (Ok(_), Some(size)) => format!("{size} exceeds {MAX_SIZE}, the largest size with code of its own"),
+        (Err(error), _) => error.message().to_owned(),
+    };
+    let list: Vec<String> = given.iter().map(i64::to_string).collect();
+    let list = list.join(",");
+    Err(Error::invalid(format!("--sizes {name}={list} has no effect, remove it: {reason}")))
 }
 
 /// Describes the pieces, or why there are none.

@@ -145,4 +145,16 @@ impl Program {
         program.feeds.iter_mut().for_each(|feed| feed.dimensions.clear());
         program
     }
+
+    /// Returns the program for the smallest size of each named dimension alone, but for no size 0.
+    #[must_use]
+    pub fn of_smallest_sizes(&self) -> Self {
+        let mut program = self.of_largest_sizes();
+        for (feed, ranged) in program.feeds.iter_mut().zip(&self.feeds) {
+            for (&d, &name) in &ranged.dimensions {
+                feed.shape[d] = self.dimensions[name].low.max(1);
+            }
+        }
+        program
+    }
 }

@@ -24,6 +24,13 @@ impl Builder {
     ) -> Result<InstructionId> {
         let sizes = self.sizes(array.data);
         let mut data = array.data;
+        // A constant whose elements are the value stays one, so that a branch whose condition
+        // follows from it is known not to run.
+        if let (Some(all), Some(value)) = (self.fold(data), self.fold(value))
+            && all.scalars().all(|element| element == value.scalar_at(0))
+        {
+            return Ok(data);
+        }
         for &dimension in dimensions {
             let Some(size) = array.sizes[dimension] else { continue };
             let exists = self.before(&sizes, dimension, size)?;

@@ -9,8 +9,9 @@ use shape::index::element_count;
 use support::Result;
 
 impl Builder {
-    /// `Reshape` to sizes, one of which may be -1 for the rest of the elements.
-    pub fn reshape_bounded(&mut self, x: InstructionId, mut sizes: Vec<Size>) -> Result<InstructionId> {
+    /// Returns the sizes of a reshaped array, of which one may be stated as -1 for the rest of the
+    /// elements.
+    pub fn resolved_sizes(&mut self, x: InstructionId, mut sizes: Vec<Size>) -> Result<Vec<Size>> {
         let source = self.all_sizes(x)?;
         let unknown: Vec<usize> =
             (0..sizes.len()).filter(|&d| sizes[d].bound == -1 && sizes[d].size.is_none()).collect();
@@ -30,7 +31,7 @@ impl Builder {
                 )
             })?;
         }
-        self.reshape_to(x, &sizes)
+        Ok(sizes)
     }
 
     /// Returns the size of the dimension that contains the rest of the elements. Sizes that occur

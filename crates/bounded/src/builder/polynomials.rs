@@ -3,7 +3,7 @@
 
 use crate::algebra::{Atom, Polynomial};
 use crate::builder::Builder;
-use crate::size::Size;
+use crate::size::{SameCount, Size};
 use hlo::analysis::Range;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType, Scalar, index};
@@ -49,6 +49,48 @@ impl Builder {
     pub fn known_difference(&mut self, a: Size, b: Size) -> Option<i64> {
         let (a, b) = (self.polynomial_of(a), self.polynomial_of(b));
         a.plus(&b, -1)?.as_constant()
+    }
+
+    /// Returns whether arrays of these sizes have equally many elements, as far as that depends on
+    /// named dimensions alone.
+    pub fn same_count(&mut self, a: &[Size], b: &[Size]) -> Result<SameCount> {
+        let (Some(a), Some(b)) = (self.product_of_sizes(a), self.product_of_sizes(b)) else {
+            return Ok(SameCount::Always);
+        };
+        let Some(difference) = a.plus(&b, -1) else { return Ok(SameCount::Always) };
+        let is_element = |atom: &Atom| matches!(atom, Atom::Element { .. });
+        if difference.as_constant() == Some(0) || difference.depends_on(&is_element) {
+            return Ok(SameCount::Always);
+        }
+        let range = difference.range(&|atom| self.range_of(atom));
+        let is_never = range.low.is_some_and(|low| low > 0) || range.high.is_some_and(|high| high < 0);
+        // A multiple of one size is a number for one size only.
+        let is_multiple = |x: &Polynomial| {
+            let mut terms = x.terms();
+            matches!(terms.next(), Some(([Atom::Named(_)], _))) && terms.next().is_none()
+        };
+        let is_single = is_multiple(&a) && b.as_constant().is_some();
+        if is_never || is_single {
+            return Ok(SameCount::Hardly);
+        }
+        let fits = |x: &Polynomial| {
+            let Range { low, high } = x.range(&|atom| self.range_of(atom));
+            [low, high].into_iter().all(|end| end.is_some_and(|end| i32::try_from(end).is_ok()))
+        };
+        if !fits(&a) || !fits(&b) {
+            return Ok(SameCount::Always);
+        }
+        let (a, b) = (self.instruction_of(&a)?, self.instruction_of(&b)?);
+        self.compare(ComparisonDirection::Eq, a, b).map(SameCount::If)
+    }
+
+    /// Returns the product of sizes.
+    fn product_of_sizes(&mut self, sizes: &[Size]) -> Option<Polynomial> {
+        let mut count = Polynomial::constant(1);
+        for &size in sizes {
+            count = count.times(&self.polynomial_of(size))?;
+        }
+        Some(count)
     }
 
     /// Returns the range of a size.

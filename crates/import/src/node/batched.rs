@@ -37,13 +37,15 @@ enum Condition {
     SameRanks,
     /// The input with this position pads nothing before and after the samples.
     Unpadded(usize),
+    /// ONNX's resizing keeps the number of samples.
+    Unresized,
 }
 
-use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded};
+use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded, Unresized};
 
 const FIRST: &[(usize, usize)] = &[(0, 0)];
 
-const BATCHED: [Batched; 21] = [
+const BATCHED: [Batched; 22] = [
     Batched {
         ops: "AvgPool AvgPool3D Conv Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches \
               FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel LRN MaxPool MaxPool3D \
@@ -120,6 +122,7 @@ const BATCHED: [Batched; 21] = [
         outputs: &[0],
         holds: SameRanks,
     },
+    Batched { ops: "OnnxResize OnnxUpsample", inputs: FIRST, outputs: &[0], holds: Unresized },
     Batched { ops: "MirrorPad OnnxPad", inputs: FIRST, outputs: &[0], holds: Unpadded(1) },
     Batched {
         ops: "OnnxMsSkipLayerNormalization OnnxMsSkipSimplifiedLayerNormalization",
@@ -272,6 +275,7 @@ impl NodeContext<'_, '_> {
             Not("is_training") => !self.attributes().bool_or("is_training", true)?,
             Not(attribute) => self.attributes().int_or(attribute, 0)? == 0,
             SameRanks => places.iter().all(|&(place, _)| rank(place) == rank(places[0].0)),
+            Unresized => self.keeps_samples(rank(0).unwrap_or(0))?,
             Unpadded(paddings) => match self.place_of(paddings)? {
                 Some(place) => self.is_unpadded(place, rank(0).unwrap_or(0))?,
                 None => {
@@ -291,13 +295,47 @@ impl NodeContext<'_, '_> {
         Ok(self.fold_element(paddings, 0) == Some(0) && self.fold_element(paddings, after) == Some(0))
     }
 
-    /// Gives the gradient of a convolution, which is also its transpose, the bound in the sizes of
-    /// its result.
-    fn replace_output_sizes(&mut self, bound: i64) -> Result<()> {
-        if !self.node().op.contains("BackpropInput") {
-            return Ok(());
+    /// True if ONNX's resizing leaves the first dimension alone: by its axes, by a scale of 1, or
+    /// by a size that is that of the input.
+    fn keeps_samples(&mut self, rank: usize) -> Result<bool> {
+        let attributes = self.attributes();
+        if attributes.has("axes") {
+            return Ok(attributes.ints("axes")?.iter().all(|&axis| axis != 0 && axis != -(rank as i64)));
         }
-        let sizes = self.input(0)?;
+        let text = |name: &str| attributes.text(name).unwrap_or_default();
+        // A part of the samples, or one scale for all dimensions.
+        if text("coordinate_transformation_mode") == "tf_crop_and_resize"
+            || matches!(text("keep_aspect_ratio_policy"), "not_larger" | "not_smaller")
+        {
+            return Ok(false);
+        }
+        if attributes.has("scales") {
+            return Ok(attributes.floats("scales")?.first() == Some(&1.0));
+        }
+        let is_old = self.node().op == "OnnxUpsample" || attributes.int("opset")? < 11;
+        if let Some(scales) = self.place_of(if is_old { 1 } else { 2 })? {
+            let scales = self.input(scales)?;
+            if !self.array(scales).sizes().contains(&0) {
+                let first = self.fold(scales).and_then(|scales| scales.scalar_at(0).as_f64());
+                return Ok(first == Some(1.0));
+            }
+        }
+        let Some(wanted) = self.place_of(3)? else { return Ok(false) };
+        let (x, wanted) = (self.input(0)?, self.input(wanted)?);
+        let own = self.all_sizes(x)?[0];
+        let wanted = self.size_element(wanted, 0)?;
+        Ok(wanted.is_some_and(|wanted| self.known_difference(own, wanted) == Some(0)))
+    }
+
+    /// Gives the gradient of a convolution, which is also its transpose, and ONNX's resizing the
+    /// bound in the sizes of their results.
+    fn replace_output_sizes(&mut self, bound: i64) -> Result<()> {
+        let place = match self.node().op.as_str() {
+            "OnnxResize" => self.place_of(3)?,
+            op => op.contains("BackpropInput").then_some(0),
+        };
+        let Some(place) = place else { return Ok(()) };
+        let sizes = self.input(place)?;
         let element_type = self.element_type(sizes);
         let count = self.array(sizes).element_count() as usize;
         let mut known = vec![bound];
@@ -307,7 +345,7 @@ impl NodeContext<'_, '_> {
         }
         if let Some(known) = integer_vector(element_type, &known) {
             let known = self.literal(known);
-            self.replace_input(0, known);
+            self.replace_input(place, known);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Calls of functions written as expressions.
 
+use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
 use ::composite::{Expression, Function};
 use hlo::{InstructionId, Op};
@@ -10,8 +11,27 @@ impl NodeContext<'_, '_> {
     /// Calls a function with these operands and returns its results.
     ///
     /// The function becomes a computation named after the node's op, so that the HLO shows what
-    /// belongs together.
+    /// belongs together. That of an elementwise op sees whole arrays of bounded operands, and its
+    /// results get their true sizes.
     pub(crate) fn composite(
+        &mut self,
+        operands: &[InstructionId],
+        body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,
+    ) -> Result<Vec<InstructionId>> {
+        let bounded = operands.iter().copied().find(|&id| self.is_bounded(id));
+        let Some(like) = bounded.filter(|_| keeps_input_sizes(&self.node().op)) else {
+            return self.call(operands, body);
+        };
+        let whole = operands.iter().map(|&id| Ok(self.split(id)?.data)).collect::<Result<Vec<_>>>()?;
+        let results = self.call(&whole, body)?;
+        let has_sizes = |cx: &Self, result: InstructionId| cx.sizes(result) == cx.sizes(like);
+        self.check(results.iter().all(|&result| has_sizes(self, result)), || {
+            "expected results of the inputs' sizes".to_owned()
+        })?;
+        results.into_iter().map(|result| self.with_sizes_of(result, like)).collect()
+    }
+
+    fn call(
         &mut self,
         operands: &[InstructionId],
         body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,

@@ -28,34 +28,44 @@ pub(crate) fn import_in_rounds(
 }
 
 /// Adds to an error that the program compiles with fixed sizes, if it does. Otherwise returns the
-/// error of the program with fixed sizes.
+/// error of the program with the largest sizes, and adds that it compiles with the smallest ones,
+/// as models do that were made for one sample.
 fn with_fix(rules: &'static RuleTable, program: &Program, error: Error) -> Error {
     if program.dimensions.is_empty() {
         return error;
     }
     match rounds(rules, &program.of_largest_sizes()).0 {
         Ok(_) => with_flags(program, error),
-        Err(fixed) => fixed,
+        Err(fixed) => match rounds(rules, &program.of_smallest_sizes()).0 {
+            Ok(_) => {
+                let flags = |k: usize| flag(program, k, &program.dimensions[k].low.max(1).to_string());
+                let flags: Vec<String> = (0..program.dimensions.len()).map(flags).collect();
+                let message = fixed.message();
+                let message = format!("{message}; with the smallest sizes it compiles: {}", flags.join(" "));
+                fixed.with_message(message)
+            }
+            Err(_) => fixed,
+        },
     }
 }
 
 /// Adds the flags that fix the sizes of a program.
 pub(crate) fn with_flags(program: &Program, error: Error) -> Error {
-    let flags: Vec<String> = (0..program.dimensions.len()).map(|k| flag(program, k)).collect();
+    let flags: Vec<String> = (0..program.dimensions.len()).map(|k| flag(program, k, "N")).collect();
     let message = format!("{}; with fixed sizes it compiles: {}", error.message(), flags.join(" "));
     error.with_message(message)
 }
 
 /// Returns the flag that fixes the size of a named dimension. The dimension of one feed is named
 /// after the feed and the dimension's number.
-fn flag(program: &Program, position: usize) -> String {
+fn flag(program: &Program, position: usize, size: &str) -> String {
     let name = &program.dimensions[position].name;
     let own = program.feeds.iter().find_map(|feed| {
         let feed_name = if feed.name.is_empty() { &feed.id.0 } else { &feed.name };
         let mut dimensions = feed.dimensions.iter().filter(|(_, named)| **named == position);
         dimensions.find(|(d, _)| *name == format!("{feed_name}_{d}")).map(|(d, _)| format!("{feed_name}.{d}"))
     });
-    format!("--dim {}=N", own.as_ref().unwrap_or(name))
+    format!("--dim {}={size}", own.as_ref().unwrap_or(name))
 }
 
 /// Imports until a round learns nothing new.

@@ -3,7 +3,8 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use bounded::{Reducer, Size, bounds, list};
+use bounded::{Reducer, SameCount, Size, bounds, list};
+use hlo::custom_call::ASSERT;
 use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
 use shape::index::element_count;
@@ -40,7 +41,7 @@ pub(crate) fn reshaped(
     requested: Vec<Size>,
 ) -> Result<InstructionId> {
     if cx.is_bounded(x) || requested.iter().any(|size| size.size.is_some()) {
-        return cx.reshape_bounded(x, requested);
+        return reshaped_bounded(cx, x, requested);
     }
     let mut sizes = bounds(&requested);
     let actual = cx.sizes(x);
@@ -66,6 +67,32 @@ pub(crate) fn reshaped(
         return Err(error(cx, &sizes));
     }
     cx.reshape(x, &sizes)
+}
+
+/// Changes the dimensions of an array of bounded size. A run fails if the numbers of elements
+/// differ.
+fn reshaped_bounded(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    requested: Vec<Size>,
+) -> Result<InstructionId> {
+    let own = cx.all_sizes(x)?;
+    let sizes = cx.resolved_sizes(x, requested)?;
+    match cx.same_count(&own, &sizes)? {
+        SameCount::Always => {}
+        SameCount::If(is_same) => {
+            cx.fail_unless(ASSERT, is_same, "the numbers of elements before and after differ")?;
+        }
+        SameCount::Hardly => {
+            return Err(cx.invalid(format!(
+                "a tensor of the shape {}, where a named dimension has a range, cannot have the shape {}: with at most \
+                 one size it has as many elements",
+                list(&bounds(&own)),
+                list(&bounds(&sizes))
+            )));
+        }
+    }
+    cx.reshape_to(x, &sizes)
 }
 
 /// Inserts a dimension of size 1 before the one that input 1 names.
@@ -270,6 +297,10 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         if sizes.contains(&0) {
             return Ok(x);
         }
+        if cx.array(x).dimensions[axis].is_dynamic {
+            x = roll_bounded(cx, x, shifts, i as i64, axis)?;
+            continue;
+        }
         let Some(shift) = cx.constant_element(1, i)? else {
             x = roll_at_run_time(cx, x, shifts, i as i64, axis)?;
             continue;
@@ -281,6 +312,37 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         }
     }
     Ok(x)
+}
+
+/// Rolls along a dimension of bounded size: each element is gathered from its old position.
+fn roll_bounded(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    shifts: InstructionId,
+    position: i64,
+    axis: usize,
+) -> Result<InstructionId> {
+    let (bound, size) = (cx.sizes(x)[axis], cx.true_size(x, axis)?);
+    let one = cx.s32(1)?;
+    let size = cx.op(Op::Maximum {}, &[size, one])?;
+    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
+    let shift = cx.reshape(shift, &[])?;
+    // size - (shift mod size), with a remainder that is not negative. Shifts of 64 bits may be
+    // larger than any size.
+    let shift_type = cx.element_type(shift);
+    let modulus = cx.convert(size, shift_type)?;
+    let remainder = cx.op(Op::Remainder {}, &[shift, modulus])?;
+    let remainder = cx.convert(remainder, PrimitiveType::S32)?;
+    let positive = cx.add(remainder, size)?;
+    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
+    let start = cx.sub(size, remainder)?;
+    let places = cx.iota(PrimitiveType::S32, &[bound], 0)?;
+    let (start, size) = (cx.broadcast(start, &[bound], &[])?, cx.broadcast(size, &[bound], &[])?);
+    let places = cx.add(places, start)?;
+    let places = cx.op(Op::Remainder {}, &[places, size])?;
+    let whole = cx.split(x)?;
+    let rolled = cx.gather_along(whole.data, places, axis as i64, 0)?;
+    cx.bounded(rolled, &whole.sizes)
 }
 
 /// Rolls by a run-time shift. Two concatenated copies contain every rolled array as a slice.

@@ -4,7 +4,7 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
 use crate::values::value::Value;
-use bounded::{Indices, Reducer, list};
+use bounded::{Indices, Reducer, bounds, list, run_time};
 use hlo::{ComparisonDirection, InstructionId};
 use shape::PrimitiveType;
 use shape::index::element_count;
@@ -106,9 +106,10 @@ pub(crate) const RULES: &[Rule] = &[
 /// `ScatterNd(indices, updates, shape)`: adds updates to an array of zeros.
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (indices, updates) = (cx.input(0)?, cx.input(1)?);
-    let sizes = cx.constant_sizes(2)?;
+    let sizes = cx.bounded_sizes(2)?;
     let element_type = cx.element_type(updates);
-    let zeros = cx.splat(element_type, &sizes, 0.0)?;
+    let zeros = cx.splat(element_type, &bounds(&sizes), 0.0)?;
+    let zeros = cx.bounded(zeros, &run_time(&sizes))?;
     cx.scatter(zeros, indices, updates, Indices::Vectors, Reducer::Add)
 }
 
@@ -132,7 +133,8 @@ fn resource_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer, vectors: boo
 /// identity. Rows with negative ids are dropped.
 fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (data, ids) = (cx.input(0)?, cx.input(1)?);
-    let count = cx.constant_i64(2)?;
+    let segments = cx.bounded_element(2, 0)?;
+    let count = segments.bound;
     let (sizes, id_sizes) = (cx.sizes(data), cx.sizes(ids));
     cx.check(count >= 0 && sizes.starts_with(&id_sizes), || {
         format!(
@@ -152,7 +154,7 @@ fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<In
     let start = cx.broadcast(neutral, &result, &[])?;
     // The rows of a segment are as large as those of the data.
     let rows = cx.split(data)?.sizes.split_off(id_sizes.len());
-    let start = cx.bounded(start, &[&[None], &rows[..]].concat())?;
+    let start = cx.bounded(start, &[&[segments.size], &rows[..]].concat())?;
     cx.scatter(start, ids, data, Indices::Scalars, reducer)
 }
 

@@ -2,7 +2,7 @@
 //! program chooses.
 
 use super::Inferred;
-use super::names::UsedNames;
+use super::names::{UsedNames, identifier};
 use crate::proto::{Dim, Dimension, TensorShapeProto};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -90,7 +90,9 @@ impl Dims {
                 ))),
             };
         }
-        let names = [own.as_str(), name, if d == 0 { BATCH } else { "" }];
+        // Programs and their headers have the model's names as identifiers.
+        let identifier = if name.is_empty() { String::new() } else { identifier(name) };
+        let names = [own.as_str(), name, identifier.as_str(), if d == 0 { BATCH } else { "" }];
         if let Some(key) = names.into_iter().find(|key| !key.is_empty() && self.given.contains_key(*key)) {
             return self.stated(key).map(Some);
         }
@@ -124,7 +126,8 @@ impl Dims {
     /// Returns the dimension of this name, with a range.
     fn ranged(&mut self, name: &str, min: i64, max: i64) -> Dim {
         if !self.ranges.iter().any(|dimension| dimension.name == name) {
-            let size = self.sizes.get(name).cloned().unwrap_or_default();
+            let size = self.sizes.get(name).or_else(|| self.sizes.get(&identifier(name)));
+            let size = size.cloned().unwrap_or_default();
             self.ranges.push(Dimension { name: name.to_owned(), min, max, size });
         }
         Dim { size: -1, name: name.to_owned() }
@@ -165,7 +168,7 @@ impl Dims {
             ));
         }
         for name in self.sizes.keys() {
-            if self.ranges.iter().any(|range| range.name == *name) {
+            if self.ranges.iter().any(|range| range.name == *name || identifier(&range.name) == *name) {
                 continue;
             }
             if self.shared.contains(name) {

@@ -17,11 +17,7 @@ impl UsedNames {
     /// `k` above 0. A number is appended if the name clashes with another, or if one of the two is
     /// the other followed by `_data`.
     pub(super) fn claim(&mut self, id: &FedOutput) -> String {
-        let mut base: String =
-            id.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        if base.starts_with(|c: char| c.is_ascii_digit()) {
-            base.insert(0, '_');
-        }
+        let mut base = identifier(&id.0);
         if id.1 > 0 {
             base = format!("{base}_{}", id.1);
         }
@@ -39,6 +35,16 @@ impl UsedNames {
         self.names.insert(name.clone());
         name
     }
+}
+
+/// Returns a name with `_` for every character that is invalid in identifiers.
+pub(super) fn identifier(name: &str) -> String {
+    let mut identifier: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if identifier.starts_with(|c: char| c.is_ascii_digit()) {
+        identifier.insert(0, '_');
+    }
+    identifier
 }
 
 #[cfg(test)]
