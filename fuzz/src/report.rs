@@ -5,8 +5,8 @@ use crate::check::arguments;
 use hlo::Module;
 use hlo::text::literal_to_text;
 
-/// Returns the text of a `// test: run=CPU`, with the arguments of the run that the text of a failure
-/// names, or else of the first, and the evaluator's result.
+/// Returns the text of a `// test: run=CPU`, with the arguments of the run that the text of a
+/// failure names, or else of the first, and the evaluator's result.
 pub fn file_test(module: &Module, setup: &Setup, seed: u64, failure: &str) -> String {
     let cpu = if setup.cpu.is_empty() { "baseline" } else { setup.cpu };
     let arguments = arguments(module, setup, seed, u64::from(failure.contains("run 1")));

@@ -21,7 +21,7 @@ class Case:
     """A model with arguments and expected results."""
 
     name: str
-    files: dict  # Contents by the name of the file. The first one is the model, unless `model` is set.
+    files: dict  # Contents by name. The first one is the model, unless `model` is set.
     feeds: dict | list  # By name, or in order.
     fetches: dict | list  # The same. A list has alternatives for each result.
     flags: list = dataclasses.field(default_factory=list)
@@ -79,8 +79,8 @@ def training_steps():
         yield lambda path=path: (case := recorded(path)) and (case if case.variables else None)
 
 
-# Model, array file, signature, and the flags that make all sizes fixed. The signature that writes variables is
-# missing, because the program would need their initial values.
+# Model, array file, signature, and the flags that make all sizes fixed. The signature that writes
+# variables is missing, because the program would need their initial values.
 SAVED_MODELS = [
     ("builder", "builder", "predict", ["--signature=predict", "--shape=x=3", "--tag-set=serve"]),
     ("builder/saved_model.pbtxt", "builder", "debug", ["--shape=x=3", "--tag-set=debug,serve"]),
@@ -169,8 +169,8 @@ def lite_models():
 
 
 def onnx_models():
-    # The tests of the package feed axes and shapes, which a compiler has to know: those are integers
-    # of rank 0 and 1.
+    # The tests of the package feed axes and shapes, which a compiler has to know: integers of rank
+    # 0 and 1.
     return archived(
         "onnx", "model.onnx", lambda meta, feeds: meta.get("constants") or any(a.dtype == np.int64 and a.ndim < 2 for a in feeds)
     )

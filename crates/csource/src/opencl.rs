@@ -17,7 +17,7 @@ use support::{Error, Id as _, Result};
 /// the verifier rejects.
 pub fn write_kernels(program: &DeviceProgram, symbols: &[String], name: &str) -> Result<String> {
     nest::verify(&program.kernels)?;
-    let options = Options { entry_point: name.to_owned(), vectors: Vectors::OpenCl };
+    let options = Options::new(name, Vectors::OpenCl);
     let mut prelude = Prelude::opencl();
     let groups = groups(&program.steps);
     let mut bodies = String::new();

@@ -60,8 +60,10 @@ pub(crate) struct Build {
     /// [default: gcc]
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     c_vectors: Option<c_source::VectorsName>,
-    /// Place of the weights: in the object, or in a file that the program maps and can replace
-    #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
+    /// Place of the weights: embed for the object, or file for one that the program maps and can
+    /// replace [default: embed]
+    #[arg(long, value_enum, value_name = "WHERE", default_value = "embed", hide_possible_values = true)]
+    #[arg(hide_default_value = true)]
     constants: Constants,
     /// Section of the object for the weights, such as .flash_weights, which a linker script places
     #[arg(long, value_name = "NAME")]

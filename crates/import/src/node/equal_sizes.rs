@@ -21,8 +21,8 @@ impl NodeContext<'_, '_> {
     /// Prepares the inputs of an elementwise op, whose dimensions have one size each, except for
     /// those of size 1. Where some inputs have a bounded size and others a known one, all get the
     /// known one. Where bounds differ, all get the smallest. A check at run time fails if the sizes
-    /// differ, as TensorFlow does. Where the bounds leave it open which operand is repeated, sizes of 1
-    /// pass the check.
+    /// differ, as TensorFlow does. Where the bounds leave it open which operand is repeated, sizes
+    /// of 1 pass the check.
     pub(crate) fn settle_equal_sizes(&mut self) -> Result<()> {
         if !keeps_input_sizes(&self.node().op) {
             return Ok(());
