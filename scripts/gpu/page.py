@@ -24,6 +24,10 @@ tfcompile run model.pb --target opencl --random 0
 tfcompile verify model.pb --target cuda
 ```
 
+`--target opencl:c` has OpenCL C in place of SPIR-V, for drivers that take none. `run`, `bench`, and
+`verify` choose it by themselves for such a device. `--emit opencl` writes the text of the kernels
+([OpenCL C](c-source.md#opencl-c)).
+
 ## Where the data is
 
 A run copies the arguments to the GPU and the results back. All interfaces can also keep data there:
