@@ -1,7 +1,7 @@
 //! Clusters that write variables: in place, with another shape, and before the variable has a
 //! value.
 
-use crate::graph::{F, Graph, I, failure, floats, shape, text, ty};
+use crate::graph::{F, Graph, failure, floats, shape, text, ty};
 use cluster::{Flags, JitLevel};
 use session::{Launches, Options, Session};
 use shape::Literal;
@@ -271,23 +271,23 @@ fn a_session_ends_while_a_cluster_is_being_compiled() {
 #[test]
 fn a_cluster_that_cannot_be_compiled_warns_once_and_runs_node_by_node() {
     let mut g = Graph::default();
-    let (count, index) = (DataType::Int64, [("T", ty(DataType::Int64)), ("Tshift", ty(I)), ("Taxis", ty(I))]);
-    // The number of places is known only at run time, and HLO cannot roll a dynamic dimension.
+    let count = [("T", ty(DataType::Int64))];
+    // The number of places is known only at run time, and a diagonal has no rule for that.
     g.placeholder("x", F).add("places", "Where", &["x"], &[("T", ty(F))]);
-    g.int("shift", 1).int("axis", 0).add("rolled", "Roll", &["places", "shift", "axis"], &index);
-    g.add("twice", "AddV2", &["rolled", "rolled"], &[("T", ty(count))]);
+    g.add("squeezed", "Squeeze", &["places"], &count).add("matrix", "MatrixDiag", &["squeezed"], &count);
+    g.add("twice", "AddV2", &["matrix", "matrix"], &count);
     let feeds = [("x", vector(&[5.0, 0.0, 6.0, 7.0]))];
     for is_async in [true, false] {
         let (session, _, messages) = in_background(&g, is_async);
         for _ in 0..3 {
             let twice = session.run(&feeds, &["twice"], &[]).expect("run");
-            assert_eq!(twice, [Literal::from_elements(&[3, 1], &[6i64, 0, 4])]);
+            assert_eq!(twice, [Literal::from_elements(&[3, 3], &[0i64, 0, 0, 0, 4, 0, 0, 0, 6])]);
             session.wait_for_compilations();
         }
         let messages = messages.lock().expect("not poisoned").clone();
         assert_eq!(messages.matches("warning: cluster 'cluster_").count(), 1, "{messages}");
         assert!(
-            messages.contains("runs node by node") && messages.contains("node 'cluster_0/rolled'"),
+            messages.contains("runs node by node") && messages.contains("node 'cluster_0/matrix'"),
             "{messages}"
         );
     }

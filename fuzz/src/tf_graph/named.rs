@@ -129,7 +129,8 @@ pub fn with_sizes(config: Config, sizes: &[i64]) -> Config {
 pub fn named_graph(seed: u64, size: usize) -> Result<NamedGraph, Outcome> {
     let ops = ops();
     let mut draw = Draw::new(seed ^ 0x6e_616d_6573);
-    let names = Names::draw(&mut draw);
+    let mut names = Names::draw(&mut draw);
+    let given: Vec<Vec<i64>> = names.dimensions.iter_mut().map(|d| std::mem::take(&mut d.size)).collect();
     let mut writer = Writer::new(draw, names);
     writer.first_feeds();
     let mut refused = Vec::new();
@@ -158,7 +159,16 @@ pub fn named_graph(seed: u64, size: usize) -> Result<NamedGraph, Outcome> {
     if steps == 0 {
         return Err(Outcome::Refused("none of the drawn steps fit".to_owned()));
     }
-    Ok(NamedGraph { graph: writer.graph(), config: writer.config(), kept: steps, refused })
+    // Sizes get code of their own only where rows are independent.
+    let mut config = writer.config();
+    let mut with_code = config.clone();
+    for (dimension, size) in with_code.dimension.iter_mut().zip(given) {
+        dimension.size = size;
+    }
+    if import_graph(writer.graph(), with_code.clone(), "sizes with code")?.is_ok() {
+        config = with_code;
+    }
+    Ok(NamedGraph { graph: writer.graph(), config, kept: steps, refused })
 }
 
 impl Writer {
