@@ -59,6 +59,10 @@ impl Mapped {
     /// Maps a file, which must have this layout and must not be modified.
     fn open(path: &Path, layout: &str) -> Result<Self> {
         let wrong = |why: &str| Error::invalid(format!("'{}': {why}", path.display()));
+        // A pipe would wait for another process to write to it.
+        if !std::fs::metadata(path).map_err(|e| wrong(&e.to_string()))?.is_file() {
+            return Err(wrong("it is not a file"));
+        }
         let file = std::fs::File::open(path).map_err(|e| wrong(&e.to_string()))?;
         // SAFETY: constants files are renamed into place and never modified afterward.
         #[expect(unsafe_code, reason = "a file that is mapped")]

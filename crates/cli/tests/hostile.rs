@@ -253,6 +253,76 @@ fn devices_and_directories_are_refused() {
     }
 }
 
+/// Names of every kind of file, one for each reader.
+const PIPES: &[&str] = &[
+    "model.pb",
+    "model.pbtxt",
+    "model.onnx",
+    "model.tflite",
+    "model.json",
+    "a.npz",
+    "a.npy",
+    "a.safetensors",
+    "a.tuning",
+];
+
+#[test]
+fn pipes_and_devices_are_refused_without_waiting() {
+    let model = Model::new().feed("x", &[2]).fetch("x");
+    let place = model.place();
+    let folder = place.path().join("pipes");
+    let made = std::fs::create_dir(&folder).and_then(|()| {
+        std::fs::create_dir(folder.join("saved"))?;
+        std::os::unix::fs::symlink("/dev/zero", folder.join("saved/saved_model.pb"))?;
+        Command::new("mkfifo").args(PIPES).current_dir(&folder).status()
+    });
+    assert!(made.expect("mkfifo").success());
+    let config = "--config=config.pbtxt";
+    let mlir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/stablehlo/adam_step.mlir");
+    let mlir = mlir.to_str().expect("a path");
+    let mut commands: Vec<Vec<String>> = Vec::new();
+    let mut add = |words: &[&str]| commands.push(words.iter().map(|&word| word.to_owned()).collect());
+    let models = PIPES[..5].iter().map(|name| format!("pipes/{name}"));
+    for file in models.chain(["/dev/zero".to_owned(), "/dev/null".to_owned(), "pipes/saved".to_owned()]) {
+        for command in ["check", "build", "run", "hlo", "config", "verify"] {
+            add(&[command, &file]);
+        }
+    }
+    for file in ["pipes/model.pb", "/dev/zero"] {
+        add(&["inspect", file]);
+        add(&["build", "graph.pbtxt", "--config", file]);
+        add(&["build", "graph.pbtxt", config, "--tuning", file]);
+        add(&["build", "graph.pbtxt", config, "--target-cpu=native", &format!("--autotune={file}")]);
+        add(&["build", "graph.pbtxt", config, "--kernel-cache", file]);
+        add(&["run", "graph.pbtxt", config, "--feed", &format!("x={file}")]);
+        add(&["run", "graph.pbtxt", config, "--jit=on", "--session-config", file]);
+        add(&["xla-extract", "--target_node=x", "--out_graph=out", &format!("--in_graph={file}")]);
+        let input = format!("--input_graph={file}");
+        let checkpoint = format!("--input_checkpoint={file}");
+        let freeze = ["freeze", "--output_graph=out", "--output_node_names=x", &checkpoint];
+        add(&[&freeze[..], &[&input]].concat());
+        add(&[&freeze[..], &["--input_graph=graph.pbtxt"]].concat());
+    }
+    for file in ["pipes/a.npz", "pipes/a.safetensors", "pipes/a.npy", "/dev/zero"] {
+        add(&["run", "graph.pbtxt", config, "--feed", &format!("x={file}")]);
+        add(&["run", "graph.pbtxt", config, "--jit=on", "--batches", file]);
+        add(&["run", mlir, "--variables", file]);
+        add(&["build", mlir, "--weights", file]);
+        add(&["quantize", "graph.pbtxt", config, "--output=out.mlir", "--data", file]);
+    }
+    for words in &commands {
+        // A signal ends a process that waits; `refuse` takes only the exit status 1.
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(tfcompile(place.path()).get_program()).args(words);
+        command.current_dir(place.path()).env("TFCOMPILE_KERNEL_CACHE", "");
+        let output = command.stdin(std::process::Stdio::null()).output().expect("timeout");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {message}");
+        assert!(!message.is_empty(), "{words:?}");
+        check(&message);
+    }
+}
+
 #[test]
 fn conditionals_without_end_are_refused_by_name() {
     let mut model = Model::new().feed("x", &[4]).fetch("m5999");

@@ -116,9 +116,9 @@ fn huge_and_meaningless_files_lead_to_short_errors() {
     let long = "x".repeat(1 << 20);
     let cases: [(&str, &dyn Fn(), &str); 6] = [
         ("t.tuning", &huge, "is larger than"),
-        ("/dev/zero", &|| (), "is larger than"),
+        ("/dev/zero", &|| (), "it is a pipe or device"),
         (".", &|| (), "cannot read the tuning file"),
-        ("/dev/null", &|| (), "expected the first line 'tfcompile-tuning 1'"),
+        ("/dev/null", &|| (), "it is a pipe or device"),
         ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{long}\n")), "t.tuning:3:"),
         (
             "t.tuning",

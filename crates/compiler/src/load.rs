@@ -12,7 +12,7 @@ use tf::model::{Foreign, LoadOptions, Model};
 ///
 /// Errors: as for [`tf::model::load`], [`tflite::read`], [`tfjs::read`], and [`onnx::read`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
-    // A pipe can be read only once.
+    // A directory, or no file at all.
     if !path.is_file() {
         return tf::model::load(path, options);
     }

@@ -155,12 +155,13 @@ fn replace_within(
         if *visits > MAX_VISITS {
             return Err(Error::unsupported("the graph has too many conditionals of Switch and Merge nodes"));
         }
-        let states = States::new(graph, &order, &progress.outer, &weak, &assumptions.outcomes)?;
+        let states =
+            States::new(graph, &order, &roots.results, &progress.outer, &weak, &assumptions.outcomes)?;
         if assumptions.extend(graph, &roots, &states) {
             continue;
         }
         if !states.redirects.is_empty() {
-            reject_index_of_dead(graph, &order, &states)?;
+            reject_index_of_dead(graph, &order, &roots, &states)?;
             let redirects = Redirects::of_merges(graph, states.redirects);
             redirects.apply(graph, &mut roots);
             weak.redirect(&redirects);
@@ -238,9 +239,10 @@ fn wait_for_inputs_of_switches(graph: &mut Graph) {
 
 /// Rejects a use of the `value_index` output of a `Merge` with a single input that can be alive.
 /// Such a `Merge` is replaced by that input, so no node computes the index.
-fn reject_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Result<()> {
-    let mut inputs = order.iter().flat_map(|&id| &graph.nodes[id].inputs);
-    match inputs.find(|i| i.index == 1 && states.redirects.contains_key(&OutputId { index: 0, ..**i })) {
+fn reject_index_of_dead(graph: &Graph, order: &[NodeId], roots: &Roots, states: &States) -> Result<()> {
+    let inputs = order.iter().flat_map(|&id| &graph.nodes[id].inputs);
+    let mut uses = inputs.chain(&roots.results);
+    match uses.find(|i| i.index == 1 && states.redirects.contains_key(&OutputId { index: 0, ..**i })) {
         Some(input) => Err(Error::unsupported(format!(
             "node '{}' (op {}) has inputs that are never alive, and its second output is used",
             graph.nodes[input.node].name, graph.nodes[input.node].op

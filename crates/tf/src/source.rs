@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use support::{Code, Coded as _, Error, Result};
 
-/// Limit for the bytes read from a source that cannot be mapped, such as a pipe.
+/// Limit for the bytes read from a file that does not state its size, such as those in `/proc`.
 const MAX_STREAM: u64 = 1 << 30;
 
 /// Name of the file kind SavedModel.
@@ -20,8 +20,11 @@ pub(crate) const SAVED_MODEL: &str = "SavedModel";
 /// Name of the file kind MetaGraph.
 pub(crate) const META_GRAPH: &str = "MetaGraphDef";
 
-/// Returns the bytes of a file. A regular file is mapped. Its pages are read on demand, and slices
+/// Returns the bytes of a regular file, which is mapped. Its pages are read on demand, and slices
 /// of the bytes share them.
+///
+/// Other files are an error without being opened: that of a pipe waits until another process writes
+/// to it, and a device may never end.
 pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let io = |e: std::io::Error| {
         // Omits the number in "No such file or directory (os error 2)".
@@ -29,12 +32,19 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
         let reason = reason.split(" (os error").next().unwrap_or(&reason);
         Error::invalid(format!("{}; {reason}", path.display())).coded(Code::ReadFile)
     };
-    let mut file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
-    if metadata.is_dir() {
+    let kind = std::fs::metadata(path).map_err(io)?.file_type();
+    if kind.is_dir() {
         return Err(Error::invalid(format!("{} is a directory", path.display())).coded(Code::ReadFile));
     }
-    if metadata.is_file() && metadata.len() > 0 {
+    if !kind.is_file() {
+        let error = Error::invalid(format!(
+            "cannot read {}: it is a pipe or device; write what it holds to a file and name that",
+            path.display()
+        ));
+        return Err(error.coded(Code::ReadFile));
+    }
+    let mut file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.len() > 0 {
         #[expect(unsafe_code, reason = "mapping a file")]
         // SAFETY: the map is private and read-only. As with every mapped input, a process that
         // truncates the file meanwhile can end this process with a signal, but cannot make it read
@@ -46,7 +56,7 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     file.by_ref().take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_STREAM {
         let error = Error::invalid(format!(
-            "cannot read {}: it is not a regular file and has more than {MAX_STREAM} bytes",
+            "cannot read {}: it states no size and has more than {MAX_STREAM} bytes",
             path.display()
         ));
         return Err(error.coded(Code::ReadFile));

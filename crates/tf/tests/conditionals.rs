@@ -67,3 +67,34 @@ fn a_value_of_one_branch_alone_is_not_a_result() {
     let message = tf::prepare(graph, config).expect_err("no result").to_string();
     assert!(message.contains(&format!("fetch '{name}:0' is computed only if 'Less' is false")), "{message}");
 }
+
+#[test]
+fn the_index_of_the_branch_that_ran_is_a_result() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gradient.pbtxt");
+    let graph = source::read_graph_def(&path).expect("a graph");
+    let merge = graph.node.iter().find(|n| n.name == "cond/Merge").expect("a Merge");
+    assert_eq!(merge.input, ["cond/sub", "cond/mul_1"], "its first input is that of a false predicate");
+    let fetch = |output_index| proto::Fetch {
+        id: Some(TensorId { node_name: "cond/Merge".to_owned(), output_index }),
+        ..proto::Fetch::default()
+    };
+    let feed = |name| proto::Feed { id: id(name), ..proto::Feed::default() };
+    // The index alone, with the value, and in any order.
+    for outputs in [&[1][..], &[0, 1], &[1, 0]] {
+        let config = proto::Config {
+            feed: vec![feed("x"), feed("y")],
+            fetch: outputs.iter().map(|&index| fetch(index)).collect(),
+            ..proto::Config::default()
+        };
+        let program = tf::prepare(graph.clone(), config).expect("a program");
+        // x - y if x is not less than y, and x * x * y if it is.
+        for (x, y, expected) in [(5.0, 3.0, [2.0, 0.0]), (2.0, 3.0, [12.0, 1.0])] {
+            let mut interpreter = Interpreter::new(&program, &[]);
+            let values = interpreter.run(&program.graph, &[Number(x), Number(y)]);
+            for (fetch, &output) in program.fetches.iter().zip(outputs) {
+                let value = values[&(fetch.tensor.node, fetch.tensor.index)].number();
+                assert_eq!(value, expected[output as usize], "x={x} y={y} {outputs:?}");
+            }
+        }
+    }
+}

@@ -31,6 +31,7 @@ fn refused(name: &str, bytes: &[u8], kind: ErrorKind, words: &str) {
 /// The files that the reader refuses, with words of the message.
 const REFUSED: &[(&str, ErrorKind, &str)] = &[
     ("buffer_index_out_of_range.tflite", Invalid, "tensor 1 'c': buffer 77 does not exist"),
+    ("cumsum_float_axis.tflite", Invalid, "an input of type float, where integers are expected"),
     ("cyclic_ops.tflite", Invalid, "operator ADD of tensor 'a': tensor 'b' has no value"),
     ("cyclic_subgraphs.tflite", Invalid, "operator WHILE of tensor 'again': subgraph 2 calls itself"),
     ("empty.tflite", Invalid, "TFL3"),
@@ -262,6 +263,7 @@ fn operator(code: i32, inputs: &[i32], outputs: &[i32], (kind, options): Options
 }
 
 const ABS: i32 = 101;
+const CUMSUM: i32 = 128;
 const WHILE: i32 = 119;
 const CALL_ONCE: i32 = 129;
 const IF: i32 = 118;
@@ -280,6 +282,20 @@ fn written_files_are_read() {
     let bytes = file(&[ABS], vec![unary(operator(0, &[0], &[1], NO_OPTIONS))]);
     let model = read(&bytes.into()).expect("a model");
     assert_eq!((model.config.feed.len(), model.config.fetch.len()), (1, 1));
+}
+
+#[test]
+fn a_fed_axis_of_floats_is_refused() {
+    let bytes = file(
+        &[CUMSUM],
+        vec![subgraph(
+            vec![tensor(FLOAT, &[2], b"x"), tensor(FLOAT, &[], b"axis"), tensor(FLOAT, &[2], b"y")],
+            &[0, 1],
+            &[2],
+            vec![operator(0, &[0, 1], &[2], NO_OPTIONS)],
+        )],
+    );
+    refused("floats", &bytes, Invalid, "an input of type float, where integers are expected");
 }
 
 #[test]

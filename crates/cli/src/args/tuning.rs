@@ -58,7 +58,13 @@ impl TuningArgs {
 pub(crate) fn read(path: &Path) -> Result<Choices> {
     let name = path.display().to_string();
     let cannot = |e: std::io::Error| Error::invalid(format!("cannot read the tuning file '{name}': {e}"));
-    // Devices and pipes do not report their size.
+    let kind = std::fs::metadata(path).map_err(cannot)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        // A pipe would wait for another process to write to it.
+        return Err(Error::invalid(format!(
+            "cannot read the tuning file '{name}': it is a pipe or device; name a file"
+        )));
+    }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(cannot)?;
     file.take(tuning::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;

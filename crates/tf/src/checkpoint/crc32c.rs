@@ -53,6 +53,12 @@ pub(super) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
+/// True if a stored checksum is the computed one. Under the fuzzer every checksum is right, because
+/// it would find no other errors otherwise.
+pub(super) fn fits(stored: u32, computed: u32) -> bool {
+    cfg!(fuzzing) || stored == computed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

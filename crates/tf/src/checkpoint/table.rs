@@ -78,7 +78,7 @@ fn read_block(file: &Bytes, handle: Handle) -> Result<Bytes> {
     };
     let trailer = end - TRAILER;
     let checksum = u32::from_le_bytes(std::array::from_fn(|i| file[trailer + 1 + i]));
-    if crc32c::masked(&file[offset..=trailer]) != checksum {
+    if !crc32c::fits(checksum, crc32c::masked(&file[offset..=trailer])) {
         return Err(damaged(offset, "wrong checksum of the block at this offset"));
     }
     let block = file.slice(offset..trailer);

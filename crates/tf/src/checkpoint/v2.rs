@@ -165,7 +165,7 @@ impl Bundle {
                 return strings(&bytes, sizes, entry.crc32c, at);
             }
             let element_type = super::element_type(data_type)?;
-            if crc32c::masked(&bytes) != entry.crc32c {
+            if !crc32c::fits(entry.crc32c, crc32c::masked(&bytes)) {
                 return Err(damaged(at, "wrong checksum of the tensor at this offset"));
             }
             let shape = ArrayShape::new(element_type, &sizes);
@@ -197,13 +197,13 @@ fn strings(bytes: &Bytes, sizes: Vec<i64>, checksum: u32, at: usize) -> Result<V
         };
         lengths.push(usize::try_from(length).map_err(|_| cut())?);
     }
-    let stored = rest.get(..4).ok_or_else(cut)?;
-    if stored != crc32c::mask(crc).to_le_bytes() {
+    let stored = rest.first_chunk::<4>().ok_or_else(cut)?;
+    if !crc32c::fits(u32::from_le_bytes(*stored), crc32c::mask(crc)) {
         return Err(damaged(at, "wrong checksum of the string lengths at this offset"));
     }
     crc = crc32c::extend(crc, stored);
     rest = &rest[4..];
-    if crc32c::mask(crc32c::extend(crc, rest)) != checksum {
+    if !crc32c::fits(checksum, crc32c::mask(crc32c::extend(crc, rest))) {
         return Err(damaged(at, "wrong checksum of the strings at this offset"));
     }
     let mut start = bytes.len() - rest.len();

@@ -45,17 +45,18 @@ pub(super) struct States {
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Position of each node in the order.
     positions: Vec<usize>,
-    /// Nodes whose second output is used.
+    /// Nodes whose second output is used or is a result.
     second_used: BTreeSet<NodeId>,
 }
 
 impl States {
-    /// Computes the states of the nodes in `order`, which lists inputs first. `outer` contains
-    /// minimum states of nodes, `weak` the control edges that do not affect states, and `assumed`
-    /// the outcomes that hold everywhere.
+    /// Computes the states of the nodes in `order`, which lists inputs first. `results` are the
+    /// graph's, `outer` contains minimum states of nodes, `weak` the control edges that do not
+    /// affect states, and `assumed` the outcomes that hold everywhere.
     pub(super) fn new(
         graph: &Graph,
         order: &[NodeId],
+        results: &[OutputId],
         outer: &BTreeMap<NodeId, Rc<Vec<Outcome>>>,
         weak: &WeakEdges,
         assumed: &BTreeMap<OutputId, Assumption>,
@@ -67,7 +68,11 @@ impl States {
             assumed: assumed.clone(),
             redirects: BTreeMap::new(),
             positions: vec![0; graph.nodes.len()],
-            second_used: BTreeSet::new(),
+            second_used: results
+                .iter()
+                .filter(|result| result.index == 1)
+                .map(|result| result.node)
+                .collect(),
         };
         for (position, &id) in order.iter().enumerate() {
             states.positions[id.index()] = position;

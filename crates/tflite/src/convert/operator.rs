@@ -207,7 +207,10 @@ impl<'a> Op<'_, 'a> {
 
     /// Adds an array of integers.
     pub(crate) fn integers(&mut self, data_type: DataType, sizes: &[i64], values: &[i64]) -> Result<Ref> {
-        let element = data_type.primitive_type().ok_or_else(|| Error::internal("not a number"))?;
+        let element = data_type.primitive_type().filter(|element| element.is_integer());
+        let element = element.ok_or_else(|| {
+            Error::invalid(format!("an input of type {data_type}, where integers are expected"))
+        })?;
         let scalars = values.iter().map(|&value| Scalar::Signed(value));
         let literal = Literal::from_scalars(ArrayShape::new(element, sizes), scalars);
         self.constant(data_type, sizes, literal.bytes().clone())
