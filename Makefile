@@ -308,18 +308,8 @@ fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS, KIND)
 	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
 
 .PHONY: fuzz-readers
-# For each reader.
-SECONDS ?= 60
-# A selection, such as "onnx tflite".
-READERS ?=
-fuzz-readers: ## run the readers of files on damaged files (SECONDS, READERS); needs a nightly toolchain
-	@scripts/setup.sh build
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
-	scripts/fuzz_readers.sh $(SECONDS) $(READERS)
-
-.PHONY: fuzz-readers
 fuzz-readers: ## run the readers of files on inputs that libFuzzer derives from the tests' (SECONDS for each, READERS="onnx npz"); needs a nightly toolchain
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet cargo-fuzz
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz
 	scripts/fuzz_readers.sh $(or $(SECONDS),60) $(READERS)
 
 .PHONY: clean

@@ -6,7 +6,7 @@
 # SECONDS: for each reader (default: 60). An unknown READER lists the names. Corpora stay in
 # target/fuzz-readers/corpus and grow with each run; findings are in target/fuzz-readers/findings.
 # --keep: reduces the corpora to inputs that reach something new, and writes the smallest of them to
-# tests/readers, from where later runs take them.
+# tests/readers, which `make test` and later runs read.
 # `make fuzz-readers` sets up what this needs: a nightly toolchain and cargo-fuzz.
 set -eu
 
