@@ -227,6 +227,7 @@ fn file_with_buffer(codes: &[i32], subgraphs: Vec<Value>, buffer: &'static [u8])
 }
 
 const FLOAT: u8 = 0;
+const INT32: u8 = 2;
 const BOOL: u8 = 6;
 
 fn tensor(kind: u8, sizes: &[i32], name: &'static [u8]) -> Value {
@@ -264,6 +265,8 @@ fn operator(code: i32, inputs: &[i32], outputs: &[i32], (kind, options): Options
 
 const ABS: i32 = 101;
 const CUMSUM: i32 = 128;
+const SUM: i32 = 74;
+const BROADCAST_ARGS: i32 = 145;
 const WHILE: i32 = 119;
 const CALL_ONCE: i32 = 129;
 const IF: i32 = 118;
@@ -282,6 +285,20 @@ fn written_files_are_read() {
     let bytes = file(&[ABS], vec![unary(operator(0, &[0], &[1], NO_OPTIONS))]);
     let model = read(&bytes.into()).expect("a model");
     assert_eq!((model.config.feed.len(), model.config.fetch.len()), (1, 1));
+}
+
+#[test]
+fn sizes_of_fed_axes_whose_product_overflows_before_its_zero_are_read() {
+    let largest = [i32::MAX, i32::MAX, i32::MAX, 0];
+    let axes = tensor(INT32, &largest, b"axes");
+    let tensors = vec![tensor(FLOAT, &[2], b"x"), axes, tensor(FLOAT, &[2], b"y")];
+    let reduction = operator(0, &[0, 1], &[2], NO_OPTIONS);
+    let bytes = file(&[SUM], vec![subgraph(tensors, &[0, 1], &[2], vec![reduction])]);
+    assert!(read(&bytes.into()).is_ok());
+    let tensors = vec![tensor(INT32, &largest, b"a"), tensor(INT32, &[2], b"b"), tensor(INT32, &[2], b"y")];
+    let broadcast = operator(0, &[0, 1], &[2], NO_OPTIONS);
+    let bytes = file(&[BROADCAST_ARGS], vec![subgraph(tensors, &[0, 1], &[2], vec![broadcast])]);
+    assert!(read(&bytes.into()).is_ok());
 }
 
 #[test]

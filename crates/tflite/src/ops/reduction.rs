@@ -2,6 +2,7 @@
 
 use super::Row;
 use crate::convert::Op;
+use shape::index::element_count;
 use std::collections::BTreeSet;
 use support::Result;
 use tf::DataType;
@@ -44,14 +45,16 @@ fn removed_axes(op: &Op<'_, '_>) -> Result<Option<Vec<i64>>> {
         return Ok(None);
     }
     let result = &result.sizes;
-    let count = op.sizes(1)?.iter().product::<i64>();
+    let count = element_count(op.sizes(1)?);
     let mut found = None;
     for set in 0u32..1 << sizes.len().min(16) {
         let is_axis = |d: usize| set >> d & 1 == 1;
         let axes: Vec<i64> = (0..sizes.len()).filter(|&d| is_axis(d)).map(|d| d as i64).collect();
         let kept: Vec<i64> = (0..sizes.len()).filter(|&d| !is_axis(d)).map(|d| sizes[d]).collect();
         let ones: Vec<i64> = (0..sizes.len()).map(|d| if is_axis(d) { 1 } else { sizes[d] }).collect();
-        if axes.len() as i64 == count && (kept == *result || ones == *result) && found.replace(axes).is_some()
+        if Some(axes.len() as i64) == count
+            && (kept == *result || ones == *result)
+            && found.replace(axes).is_some()
         {
             return Ok(None);
         }

@@ -4,6 +4,7 @@ use super::Row;
 use super::contraction::reshaped;
 use super::{activated, cast};
 use crate::convert::Op;
+use shape::index::element_count;
 use support::{Error, Result};
 use tf::DataType;
 use tf::foreign::{Ref, flag, int, ints, text, ty};
@@ -81,7 +82,11 @@ fn broadcast_args(op: &mut Op<'_, '_>) -> Result<()> {
         let y = op.node("BroadcastArgs", &inputs, [ty("T", t)])?;
         return op.set(0, y);
     }
-    let ranks = [op.sizes(0)?.iter().product::<i64>(), op.sizes(1)?.iter().product()];
+    let rank = |k| -> Result<i64> {
+        let sizes = op.sizes(k)?;
+        element_count(sizes).ok_or_else(|| Error::invalid(format!("shape {sizes:?} is not possible")))
+    };
+    let ranks = [rank(0)?, rank(1)?];
     let most = ranks[0].max(ranks[1]);
     let one = op.scalar(t, 1.0)?;
     let mut aligned = Vec::new();
