@@ -209,7 +209,7 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
 }
 
 /// Judges a run that a check of the program ended: the same check must fail in the evaluator.
-pub(crate) fn failed_check(module: &Module, arguments: &[Literal], failure: &Error) -> Result<Outcome> {
+fn failed_check(module: &Module, arguments: &[Literal], failure: &Error) -> Result<Outcome> {
     match evaluator::evaluate_computation(module, module.entry(), arguments) {
         Err(error) if error.message().contains(failure.message()) => {
             Ok(Outcome::Refused("a check fails".to_owned()))

@@ -173,7 +173,9 @@ def machines(opencl):
     ]
     if opencl is not None:
         libraries = ["-pthread", "-ldl", "-lm"]
-        found.append(("opencl", "PoCL", Hosted("opencl", "gcc", libraries=libraries, environment=opencl)))
+        for target in ("opencl", "opencl:c"):
+            machine = Hosted(target, "gcc", libraries=libraries, environment=opencl)
+            found.append((target, "Intel's runtime", machine))
     return found
 
 

@@ -21,10 +21,10 @@ impl Size {
 /// The runs in which two arrays have equally many elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameCount {
-    /// In every run, or nothing speaks against it.
+    /// In every run, as far as is known when compiling.
     Always,
     /// In the runs in which a `pred` is true.
     If(InstructionId),
-    /// In runs with one size of a named dimension at most, or in none.
-    Hardly,
+    /// In the runs with one size of a named dimension, or in none.
+    OneSizeAtMost,
 }

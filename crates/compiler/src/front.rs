@@ -161,6 +161,7 @@ fn import_graph(
 ) -> Result<Program> {
     if config.dimension.len() != 1 {
         let dimensions = config.dimension.clone();
+        // Impossible dimensions are its errors.
         let mut program = tf::prepare(graph, config)?;
         let several = Error::unsupported(sizes::SEVERAL_NAMES);
         for dimension in dimensions.iter().filter(|_| has_code) {

@@ -57,9 +57,20 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Keeps the cases that `--only` and `--sample` ask for, if they are given.
+pub fn narrowed(mut cases: Vec<Found>, only: Option<&str>, count: Option<usize>) -> Result<Vec<Found>> {
+    if let Some(only) = only {
+        cases = keep_only(cases, only)?;
+    }
+    Ok(match count {
+        Some(count) => sample(cases, count),
+        None => cases,
+    })
+}
+
 /// Keeps the cases that contain the op `only`. If no case contains such an op, keeps the cases
 /// whose name matches the regular expression `only`.
-pub fn keep_only(cases: Vec<Found>, only: &str) -> Result<Vec<Found>> {
+fn keep_only(cases: Vec<Found>, only: &str) -> Result<Vec<Found>> {
     if cases.iter().any(|case| case.has_op(only)) {
         return Ok(cases.into_iter().filter(|case| case.has_op(only)).collect());
     }

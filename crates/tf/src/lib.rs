@@ -47,4 +47,4 @@ pub use prepare::{
 };
 pub use problem::Problem;
 pub use program::{Dimension, Feed, Fetch, Program, Resource, Variable, VariableState};
-pub use versions::{GRAPH_VERSION, check_versions};
+pub use versions::check_versions;

@@ -4,9 +4,9 @@ use crate::proto::VersionDef;
 use support::{Code, Coded as _, Error, Result};
 
 /// The version of graphs of TensorFlow 2.15.1, whose ops this crate knows (`TF_GRAPH_DEF_VERSION`).
-pub const GRAPH_VERSION: i32 = 1645;
+const GRAPH_VERSION: i32 = 1645;
 
-/// Returns an error if a graph states that readers of [`GRAPH_VERSION`] cannot read it.
+/// Returns an error if a graph states that TensorFlow 2.15.1 cannot read it.
 pub fn check_versions(versions: Option<&VersionDef>) -> Result<()> {
     let Some(versions) = versions else { return Ok(()) };
     let problem = if versions.min_consumer > GRAPH_VERSION {

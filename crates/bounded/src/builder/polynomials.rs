@@ -71,7 +71,7 @@ impl Builder {
         };
         let is_single = is_multiple(&a) && b.as_constant().is_some();
         if is_never || is_single {
-            return Ok(SameCount::Hardly);
+            return Ok(SameCount::OneSizeAtMost);
         }
         let fits = |x: &Polynomial| {
             let Range { low, high } = x.range(&|atom| self.range_of(atom));

@@ -5,7 +5,7 @@ use conformance::arguments::RunOptions;
 use conformance::known_failures;
 use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
-use conformance::select::{Found, find, keep_only, sample};
+use conformance::select::{Found, find, narrowed};
 use conformance::web::Node;
 use conformance::worker::{Outcome, serve};
 use conformance::{c_source, case::Case, engine};
@@ -119,13 +119,7 @@ fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, Vec<Ve
         Some((case.name.clone(), metadata.ops.keys().cloned().collect()))
     };
     let mut excluded: BTreeMap<String, Vec<String>> = cases.iter().filter_map(ops).collect();
-    let mut selected = cases;
-    if let Some(only) = &options.only {
-        selected = keep_only(selected, only).map_err(|e| e.to_string())?;
-    }
-    if let Some(count) = options.sample {
-        selected = sample(selected, count);
-    }
+    let selected = narrowed(cases, options.only.as_deref(), options.sample).map_err(|e| e.to_string())?;
     for case in &selected {
         excluded.remove(&case.name);
     }

@@ -3,7 +3,7 @@
 use conformance::arguments::{self, Arguments};
 use conformance::engine::{DeviceFiles, device_files_of};
 use conformance::pack::{Packed, pack};
-use conformance::select::{find, keep_only, sample};
+use conformance::select::{find, narrowed};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -41,13 +41,8 @@ fn run(words: Vec<String>) -> std::result::Result<bool, String> {
     let directories: Vec<PathBuf> = arguments.rest()?.into_iter().map(PathBuf::from).collect();
     let target = |name: &String| if name == "opencl" { Target::opencl() } else { Target::cuda(name) };
     let devices = names.iter().map(target).collect::<Result<Vec<Target>>>().map_err(|e| e.to_string())?;
-    let mut cases = find(&directories).map_err(|e| e.to_string())?;
-    if let Some(only) = &only {
-        cases = keep_only(cases, only).map_err(|e| e.to_string())?;
-    }
-    if let Some(count) = count {
-        cases = sample(cases, count);
-    }
+    let cases = find(&directories).and_then(|cases| narrowed(cases, only.as_deref(), count));
+    let cases = cases.map_err(|e| e.to_string())?;
     let folder = out.join("cases");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let (next, packed) = (AtomicUsize::new(0), Mutex::new(Vec::<Packed>::new()));

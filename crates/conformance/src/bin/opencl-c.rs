@@ -3,7 +3,7 @@
 use conformance::arguments::{self, Arguments};
 use conformance::case::read_case;
 use conformance::engine;
-use conformance::select::{find, keep_only, sample};
+use conformance::select::{find, narrowed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -32,13 +32,8 @@ fn run(words: Vec<String>) -> Result<bool, String> {
     let only: Option<String> = arguments.value("--only")?;
     let count: Option<usize> = arguments.value("--sample")?;
     let directories: Vec<PathBuf> = arguments.rest()?.into_iter().map(PathBuf::from).collect();
-    let mut cases = find(&directories).map_err(|e| e.to_string())?;
-    if let Some(only) = &only {
-        cases = keep_only(cases, only).map_err(|e| e.to_string())?;
-    }
-    if let Some(count) = count {
-        cases = sample(cases, count);
-    }
+    let cases = find(&directories).and_then(|cases| narrowed(cases, only.as_deref(), count));
+    let cases = cases.map_err(|e| e.to_string())?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let (next, totals) = (AtomicUsize::new(0), Mutex::new((0, 0, Vec::new())));
     let work = |worker: usize| {

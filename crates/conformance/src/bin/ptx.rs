@@ -3,7 +3,7 @@
 use conformance::arguments::{self, Arguments};
 use conformance::assemble::{KernelReport, assemble};
 use conformance::case::read_case;
-use conformance::select::{find, keep_only, sample};
+use conformance::select::{find, narrowed};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,13 +53,8 @@ fn run(words: Vec<String>) -> std::result::Result<bool, String> {
     let count: Option<usize> = arguments.value("--sample")?;
     let report: Option<PathBuf> = arguments.value("--report")?;
     let directories: Vec<PathBuf> = arguments.rest()?.into_iter().map(PathBuf::from).collect();
-    let mut cases = find(&directories).map_err(|e| e.to_string())?;
-    if let Some(only) = &only {
-        cases = keep_only(cases, only).map_err(|e| e.to_string())?;
-    }
-    if let Some(count) = count {
-        cases = sample(cases, count);
-    }
+    let cases = find(&directories).and_then(|cases| narrowed(cases, only.as_deref(), count));
+    let cases = cases.map_err(|e| e.to_string())?;
     if cases.is_empty() {
         return Err("no case selected".to_owned());
     }

@@ -83,7 +83,7 @@ fn reshaped_bounded(
         SameCount::If(is_same) => {
             cx.fail_unless(ASSERT, is_same, "the numbers of elements before and after differ")?;
         }
-        SameCount::Hardly => {
+        SameCount::OneSizeAtMost => {
             return Err(cx.invalid(format!(
                 "a tensor of the shape {}, where a named dimension has a range, cannot have the shape {}: with at most \
                  one size it has as many elements",
@@ -325,17 +325,7 @@ fn roll_bounded(
     let (bound, size) = (cx.sizes(x)[axis], cx.true_size(x, axis)?);
     let one = cx.s32(1)?;
     let size = cx.op(Op::Maximum {}, &[size, one])?;
-    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
-    let shift = cx.reshape(shift, &[])?;
-    // size - (shift mod size), with a remainder that is not negative. Shifts of 64 bits may be
-    // larger than any size.
-    let shift_type = cx.element_type(shift);
-    let modulus = cx.convert(size, shift_type)?;
-    let remainder = cx.op(Op::Remainder {}, &[shift, modulus])?;
-    let remainder = cx.convert(remainder, PrimitiveType::S32)?;
-    let positive = cx.add(remainder, size)?;
-    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
-    let start = cx.sub(size, remainder)?;
+    let start = start_of_roll(cx, shifts, position, size)?;
     let places = cx.iota(PrimitiveType::S32, &[bound], 0)?;
     let (start, size) = (cx.broadcast(start, &[bound], &[])?, cx.broadcast(size, &[bound], &[])?);
     let places = cx.add(places, start)?;
@@ -343,6 +333,26 @@ fn roll_bounded(
     let whole = cx.split(x)?;
     let rolled = cx.gather_along(whole.data, places, axis as i64, 0)?;
     cx.bounded(rolled, &whole.sizes)
+}
+
+/// Returns the position, from 1 to `size`, of the element that a roll moves to the front:
+/// `size - (shift mod size)` with a remainder that is not negative.
+fn start_of_roll(
+    cx: &mut NodeContext<'_, '_>,
+    shifts: InstructionId,
+    position: i64,
+    size: InstructionId,
+) -> Result<InstructionId> {
+    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
+    let shift = cx.reshape(shift, &[])?;
+    // Shifts of 64 bits may be larger than any size.
+    let shift_type = cx.element_type(shift);
+    let modulus = cx.convert(size, shift_type)?;
+    let remainder = cx.op(Op::Remainder {}, &[shift, modulus])?;
+    let remainder = cx.convert(remainder, PrimitiveType::S32)?;
+    let positive = cx.add(remainder, size)?;
+    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
+    cx.sub(size, remainder)
 }
 
 /// Rolls by a run-time shift. Two concatenated copies contain every rolled array as a slice.
@@ -354,15 +364,8 @@ fn roll_at_run_time(
     axis: usize,
 ) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
-    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
-    let shift = cx.reshape(shift, &[])?;
-    let size = cx.splat_like(shift, sizes[axis] as f64)?;
-    // start = size - (shift mod size), with a non-negative remainder.
-    let remainder = cx.op(Op::Remainder {}, &[shift, size])?;
-    let positive = cx.add(remainder, size)?;
-    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
-    let start = cx.sub(size, remainder)?;
-    let zero = cx.splat_like(shift, 0.0)?;
+    let (size, zero) = (cx.s32(sizes[axis])?, cx.s32(0)?);
+    let start = start_of_roll(cx, shifts, position, size)?;
     let twice = cx.concatenate(&[x, x], axis)?;
     let mut operands = vec![twice];
     operands.extend((0..sizes.len()).map(|d| if d == axis { start } else { zero }));
