@@ -42,6 +42,7 @@ const FILE_BASE: &str = "::tensorflow::tfcompile_v1::ConstantsFileFunction";
 const DEVICE_BASE: &str = "::tensorflow::tfcompile_v1::DeviceFunction";
 
 /// Version of the runtime headers (`TFCOMPILE_RUNTIME_VERSION`) that the generated headers require.
+/// Later ones serve them, too, until `TFCOMPILE_OLDEST_RUNTIME_VERSION` says otherwise.
 const RUNTIME_VERSION: u32 = 2;
 
 /// Optional parts of the header.
@@ -228,9 +229,13 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
         runtime.iter().for_each(|path| out.line(&format!("#include \"{path}\"")));
         out.blank();
     }
-    out.line(&format!("#if TFCOMPILE_RUNTIME_VERSION != {RUNTIME_VERSION}"));
+    out.line(&format!("#if TFCOMPILE_RUNTIME_VERSION < {RUNTIME_VERSION}"));
     out.line(
-        "#error \"The runtime headers in tfcompile/ have another version than the tfcompile that generated this header\"",
+        "#error \"The runtime headers in tfcompile/ are older than this header: run 'tfcompile headers' of the tfcompile that generated it\"",
+    );
+    out.line(&format!("#elif TFCOMPILE_OLDEST_RUNTIME_VERSION > {RUNTIME_VERSION}"));
+    out.line(
+        "#error \"The runtime headers in tfcompile/ no longer serve headers of this age: build the model again\"",
     );
     out.line("#endif");
     out.blank();

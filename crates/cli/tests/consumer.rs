@@ -1,4 +1,7 @@
-//! Builds and runs the programs of `tests/consumer`, as its README says.
+//! Builds and runs the programs of `tests/consumer`, as its README says, and those that earlier
+//! versions built.
+
+mod releases;
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::{Path, PathBuf};
@@ -7,29 +10,33 @@ use std::process::Command;
 /// Contents of a `case.txt`.
 #[derive(Default)]
 struct Case {
+    /// Words after `compile` and `build`: arguments of the tool in its original form and of
+    /// `tfcompile build`.
     compile: Vec<Vec<String>>,
+    build: Vec<Vec<String>>,
     cxx: Vec<String>,
     needs_eigen: bool,
 }
 
-fn read_case(directory: &Path) -> Case {
+fn read_directives(directory: &Path) -> Case {
     let mut case = Case::default();
     let text = std::fs::read_to_string(directory.join("case.txt")).expect("a case.txt");
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match words[0].as_str() {
             "compile" => case.compile.push(words[1..].to_vec()),
+            "build" => case.build.push(words[1..].to_vec()),
             "cxx" => case.cxx.extend_from_slice(&words[1..]),
             "needs" if words[1] == "eigen" => case.needs_eigen = true,
             other => panic!("{}: unknown directive {other}", directory.display()),
         }
     }
-    assert!(!case.compile.is_empty(), "{}: nothing to compile", directory.display());
     case
 }
 
 /// Compiles the case's graphs and returns their objects.
 fn compile(case: &Case, directory: &Path, out: &Path) -> Vec<PathBuf> {
+    assert!(case.compile.len() + case.build.len() > 0, "{}: nothing to compile", directory.display());
     let mut objects = Vec::new();
     for (number, words) in case.compile.iter().enumerate() {
         let [graph, config, header, flags @ ..] = &words[..] else {
@@ -51,7 +58,34 @@ fn compile(case: &Case, directory: &Path, out: &Path) -> Vec<PathBuf> {
         );
         objects.extend([object, metadata]);
     }
+    for words in &case.build {
+        let name =
+            words.iter().find_map(|word| word.strip_prefix("--name=")).expect("build MODEL --name=NAME");
+        succeed(tfcompile(directory).arg("build").args(words).args(["--quiet", "--output"]).arg(out));
+        objects.push(out.join(format!("{name}.o")));
+    }
     objects
+}
+
+/// Returns the sources of a program.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(directory)
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "cc"))
+        .collect();
+    sources.sort();
+    sources
+}
+
+/// True if the case can be built. Without Eigen, it is skipped with a message, or fails in CI.
+fn has_needs(name: &str, case: &Case) -> bool {
+    let lacks_eigen = case.needs_eigen && !Path::new("/usr/include/eigen3").exists();
+    if lacks_eigen {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} needs Eigen");
+        println!("skipped: {name} needs Eigen");
+    }
+    !lacks_eigen
 }
 
 fn build_and_run(name: &str, compilers: &[&str]) {
@@ -62,20 +96,13 @@ fn build_and_run(name: &str, compilers: &[&str]) {
 fn build_and_run_as(name: &str, compilers: &[&str], dialects: &[&[&str]]) {
     let root = root();
     let directory = root.join("tests/consumer").join(name);
-    let case = read_case(&directory);
-    if case.needs_eigen && !Path::new("/usr/include/eigen3").exists() {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} needs Eigen");
-        println!("skipped: {name} needs Eigen");
+    let case = read_directives(&directory);
+    if !has_needs(name, &case) {
         return;
     }
     let out = tempfile::tempdir().expect("a directory");
     let objects = compile(&case, &directory, out.path());
-    let mut sources: Vec<PathBuf> = std::fs::read_dir(&directory)
-        .expect("readable")
-        .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|e| e == "cc"))
-        .collect();
-    sources.sort();
+    let sources = sources(&directory);
     for compiler in compilers {
         for dialect in dialects {
             let program = out.path().join("program");
@@ -87,7 +114,7 @@ fn build_and_run_as(name: &str, compilers: &[&str], dialects: &[&[&str]]) {
             }
             build.args(&sources).args(&objects).arg("-lpthread").arg("-o").arg(&program);
             succeed(&mut build);
-            succeed(&mut Command::new(&program));
+            succeed(Command::new(&program).current_dir(out.path()));
         }
     }
 }
@@ -130,4 +157,17 @@ macro_rules! programs {
     };
 }
 
-programs!(add, asserts, custom_call, documentation, names, threads, two_models, types, variables);
+programs!(
+    add,
+    asserts,
+    custom_call,
+    documentation,
+    functions,
+    names,
+    quantized,
+    sizes,
+    threads,
+    two_models,
+    types,
+    variables
+);

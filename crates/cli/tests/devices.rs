@@ -25,7 +25,7 @@ fn build(directory: &Path, target: &str, flags: &[&str]) {
 
 /// The variables that let programs find the OpenCL driver, or `None` if it is not installed.
 /// Installs it in CI.
-fn opencl() -> Option<Vec<(String, String)>> {
+pub fn opencl() -> Option<Vec<(String, String)>> {
     let is_required = std::env::var("CI").as_deref() == Ok("true");
     let home = std::env::var("XDG_CACHE_HOME")
         .unwrap_or_else(|_| std::env::var("HOME").unwrap_or_default() + "/.cache");

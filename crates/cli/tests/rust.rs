@@ -6,12 +6,12 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// Copy of a package in a temporary directory, with dependencies on the checkout's crates.
-struct Package {
+pub struct Package {
     directory: TempDir,
 }
 
 impl Package {
-    fn copy(source: &Path) -> Self {
+    pub fn copy(source: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         copy_files(source, directory.path());
         let crates = root().join("crates");
@@ -25,7 +25,7 @@ impl Package {
         Self { directory }
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub fn path(&self, file: &str) -> PathBuf {
         self.directory.path().join(file)
     }
 
@@ -43,7 +43,7 @@ impl Package {
         command
     }
 
-    fn run(&self) -> String {
+    pub fn run(&self) -> String {
         String::from_utf8(succeed(&mut self.cargo(&["run", "--quiet"])).stdout).expect("UTF-8")
     }
 

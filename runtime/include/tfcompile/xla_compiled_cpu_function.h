@@ -24,8 +24,12 @@
 #include "tfcompile/program_shape.h"
 #include "tfcompile/types.h"
 
-// Version that generated headers check.
+// Versions that generated headers check: of these headers, which grows with each addition that a
+// generated header may use, and of the oldest generated headers that they serve. The inline
+// namespace tfcompile_v1 gets another name if the layout of a class in it changes, so that objects
+// of two versions can be linked into one program.
 #define TFCOMPILE_RUNTIME_VERSION 2
+#define TFCOMPILE_OLDEST_RUNTIME_VERSION 2
 
 namespace Eigen {
 struct ThreadPoolDevice;

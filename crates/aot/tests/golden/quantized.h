@@ -13,8 +13,10 @@
 #include "tfcompile/variable.h"
 #include "tfcompile/xla_compiled_cpu_function.h"
 
-#if TFCOMPILE_RUNTIME_VERSION != 2
-#error "The runtime headers in tfcompile/ have another version than the tfcompile that generated this header"
+#if TFCOMPILE_RUNTIME_VERSION < 2
+#error "The runtime headers in tfcompile/ are older than this header: run 'tfcompile headers' of the tfcompile that generated it"
+#elif TFCOMPILE_OLDEST_RUNTIME_VERSION > 2
+#error "The runtime headers in tfcompile/ no longer serve headers of this age: build the model again"
 #endif
 
 // Defined in the object file. Only the class below uses them.
