@@ -55,6 +55,10 @@ release: ## build a tool to distribute, with LLVM linked statically, and lay it 
 	@scripts/setup.sh release
 	@scripts/release.sh
 
+.PHONY: test-packages
+test-packages: ## install what `make release` and `make wheel` wrote in a fresh Debian, and use it (root, debootstrap, buildah; PACKAGES="archive deb ...")
+	@scripts/dist/test.sh $(PACKAGES)
+
 .PHONY: offline
 offline: ## pack this tree with all crates, and test building it without a network: target/tfcompile-source.tar.gz
 	@scripts/offline.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds target/release/tfcompile for other machines, with LLVM linked statically if its static
-# libraries are installed, and packs it with files for build systems. Verifies that the unpacked
-# archive builds a program that runs.
+# Builds the tool for other machines, with LLVM linked statically if its static libraries are
+# installed, and packs it with files for build systems: an archive, a Debian package, the bill of
+# materials, and the provenance of these files, all in target/package. Verifies that the unpacked
+# archive builds a program that runs. Equal trees in different directories give equal files.
 #   scripts/release.sh [TOOL]      TOOL: packs this tool instead of building one
 set -eu
 
@@ -17,8 +18,12 @@ else
 fi
 tool=${1:-}
 if [ -z "$tool" ]; then
-  cargo build --release -p cli "${features[@]}"
-  tool=${CARGO_TARGET_DIR:-target}/release/tfcompile
+  # Messages of panics contain paths of sources. Other flags need another directory for outputs.
+  export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/dist CARGO_INCREMENTAL=0
+  export RUSTFLAGS="--remap-path-prefix=$PWD=/tfcompile --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+  export CFLAGS="-ffile-prefix-map=$PWD=/tfcompile"
+  cargo build --release --locked -p cli "${features[@]}"
+  tool=$CARGO_TARGET_DIR/release/tfcompile
 fi
 
 # Libraries on a machine without LLVM.
@@ -28,16 +33,19 @@ if [ -n "$static" ]; then
   [ -z "$others" ] || { echo "release: the tool also needs" $others >&2; exit 1; }
 fi
 
-# Equal files yield equal archives.
+# Equal files yield equal archives: they have the time of the commit.
 version=$("$tool" --version | cut -d' ' -f2)
 name=tfcompile-$version-$(rustc -vV | sed -n 's/^host: //p')
 rm -rf target/package
 scripts/package.sh "$tool" "target/package/$name"
 strip "target/package/$name/bin/tfcompile"
+materials=()
 if [ -n "$static" ]; then
   scripts/llvm_license.sh >"target/package/$name/LICENSE-LLVM.txt"
+  materials=(--features codegen/static-llvm --static-llvm)
 fi
-tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C target/package -czf "target/package/$name.tar.gz" "$name"
+scripts/dist/sbom.py "${materials[@]}" >"target/package/$name/share/tfcompile/sbom.cdx.json"
+tar --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 --numeric-owner -C target/package -cf - "$name" | gzip -9n >"target/package/$name.tar.gz"
 
 # In another directory, without this shell's variables.
 elsewhere=$(mktemp -d)
@@ -50,6 +58,13 @@ printed=$(cd "$elsewhere" && env -i PATH=/usr/bin:/bin bash -euc '
   ./main')
 [ "$printed" = $'23 24 33\n1 0 3' ] || { echo "release: the unpacked tool's program prints '$printed'" >&2; exit 1; }
 
+files=("target/package/$name.tar.gz")
+if command -v dpkg-deb >/dev/null; then
+  deb=target/package/tfcompile_$version-1_$(dpkg --print-architecture).deb
+  scripts/dist/deb.sh "target/package/$name" "$deb"
+  files+=("$deb")
+fi
+scripts/dist/provenance.py "${files[@]}" >"target/package/$name.intoto.json"
 echo "target/package/$name.tar.gz: $(($(stat -c %s "target/package/$name.tar.gz") / 1000000)) MB, unpacked $(du -sm --apparent-size "target/package/$name" | cut -f1) MB"
 echo "needs: $(echo $needed), $(objdump -T "$tool" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | sed 's/_/ /') or newer"
 echo "the unpacked tool builds a program that runs"
