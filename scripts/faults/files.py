@@ -28,8 +28,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODES = ["fail", "full", "locked", "short", "kill"]
-# Names of temporary files, those of compilers too, which a killed process cannot remove.
-UNFINISHED = re.compile(r"(^|/)(\.tfcompile-|\.unfinished-|\.tmp)[^/]*(/.*)?$|^tmp/cc")
+# Names of temporary files, which a killed process cannot remove.
+UNFINISHED = re.compile(r"(^|/)(\.tfcompile-|\.unfinished-|\.tmp)[^/]*(/.*)?$")
 # Directories of caches: their files may exist after a failure.
 CACHES = re.compile(r"^(\.cache/|cache/)")
 CODE = re.compile(r"^\(E\d{4}: `tfcompile explain E\d{4}` says more\)$", re.M)
@@ -222,7 +222,8 @@ class Case:
 
     def partial(self, found, also_old):
         """Says which files are not complete."""
-        names = [n for n, contents in found.items() if not UNFINISHED.search(n) and not self.is_allowed(n, contents, also_old)]
+        names = [name for name, contents in found.items() if not UNFINISHED.search(name) and not name.startswith("tmp/cc")]
+        names = [name for name in names if not self.is_allowed(name, found[name], also_old)]
         return [f"{name} is {'not complete' if name in self.new else 'unexpected'}" for name in names]
 
     def differences(self, found):
@@ -235,6 +236,9 @@ class Case:
         bad = []
         for name, contents in found.items():
             if self.old.get(name) == contents or (refuses_removal and UNFINISHED.search(name)):
+                continue
+            # Of the linker.
+            if name.startswith("tmp/cc"):
                 continue
             # Dumps are for examining failures, and a system that refuses to remove a file keeps it.
             if CACHES.match(name) or name.startswith("dump/") or refuses_removal:
