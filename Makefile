@@ -80,7 +80,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -189,6 +189,10 @@ test-web-sample: tools
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers
 	scripts/test_sanitizers.sh
+
+.PHONY: test-faults
+test-faults: tools ## run the tool while each call on files fails, memory and threads run out, and clocks jump
+	scripts/test_faults.sh $(TOOL) all
 
 .PHONY: test-device-runtime
 test-device-runtime: ## test the runtime of GPU programs without a GPU: a stand-in for CUDA's driver, and OpenCL on processors (INSTALL=1: install that)
