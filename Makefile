@@ -51,8 +51,9 @@ build: ## build target/release/tfcompile, LLVM linked dynamically
 	cargo build --release -p cli
 
 .PHONY: release
-release: ## build a tool to distribute, with LLVM linked statically, and lay it out in target/package
+release: ## check dependencies (see deny), build a tool to distribute, with LLVM linked statically, and lay it out in target/package
 	@scripts/setup.sh release
+	@$(MAKE) --no-print-directory deny
 	@scripts/release.sh
 
 .PHONY: offline
@@ -108,8 +109,9 @@ book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdboo
 	mdbook build docs
 
 .PHONY: deny
-deny: ## check licenses, duplicate versions, and sources of dependencies (needs cargo-deny)
-	cargo deny --all-features check licenses bans sources
+deny: ## check licenses, duplicate versions, sources, and advisories of dependencies (ADVISORIES=DIR: a clone of RustSec's advisory-db)
+	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny
+	@scripts/supply_chain.sh
 
 .PHONY: unit
 # Sessions are tested on a device of OpenCL, too, and kernels of GPUs are assembled.
@@ -193,6 +195,10 @@ test-sanitizers: tools ## run the small models with address and thread sanitizer
 .PHONY: test-faults
 test-faults: tools ## run the tool while each call on files fails, memory and threads run out, and clocks jump
 	scripts/test_faults.sh $(TOOL) all
+
+.PHONY: test-memory
+test-memory: ## run the Rust runtime under Miri and the tool under AddressSanitizer; needs a nightly toolchain with miri
+	scripts/test_memory.sh
 
 .PHONY: test-device-runtime
 test-device-runtime: ## test the runtime of GPU programs without a GPU: a stand-in for CUDA's driver, and OpenCL on processors (INSTALL=1: install that)

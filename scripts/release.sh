@@ -34,6 +34,7 @@ name=tfcompile-$version-$(rustc -vV | sed -n 's/^host: //p')
 rm -rf target/package
 scripts/package.sh "$tool" "target/package/$name"
 strip "target/package/$name/bin/tfcompile"
+scripts/crate_licenses.py cli >"target/package/$name/LICENSE-CRATES.txt"
 if [ -n "$static" ]; then
   scripts/llvm_license.sh >"target/package/$name/LICENSE-LLVM.txt"
 fi
