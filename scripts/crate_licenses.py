@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import sys
 
-NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE")
+NAMES = ("LICEN", "COPYING", "NOTICE", "UNLICENSE")
 
 
 def linked(metadata, root):

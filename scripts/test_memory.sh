@@ -18,7 +18,7 @@ miri() {
 
 # `run` loads generated code, and `build` writes all kinds of files.
 address() {
-  local host tool work runs=0
+  local host tool runs=0
   host=$(rustc -vV | sed -n 's/^host: //p')
   RUSTFLAGS="-Zsanitizer=address" cargo +nightly build --quiet -p cli --target "$host"
   tool=$PWD/$CARGO_TARGET_DIR/$host/debug/tfcompile

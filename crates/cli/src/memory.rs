@@ -3,7 +3,7 @@
 //! [`support::attempt`].
 //!
 //! The message is written without allocating memory. Destructors do not run: nothing but temporary
-//! files stays behind.
+//! files remains.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write as _};
@@ -15,7 +15,7 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Returns an allocation. If it failed and nobody handles that, ends the process.
+/// Returns an allocation. If it failed and the caller does not handle that, ends the process.
 fn checked(start: *mut u8, size: usize) -> *mut u8 {
     if start.is_null() && !support::is_attempt() {
         exhausted(Some(size));
