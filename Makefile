@@ -197,7 +197,7 @@ test-faults: tools ## run the tool while each call on files fails, memory and th
 	scripts/test_faults.sh $(TOOL) all
 
 .PHONY: test-memory
-test-memory: ## run the Rust runtime under Miri and the tool under AddressSanitizer; needs a nightly toolchain with miri
+test-memory: ## run the Rust runtime under Miri and the tool under sanitizers; needs a nightly toolchain with miri and rust-src
 	scripts/test_memory.sh
 
 .PHONY: test-device-runtime

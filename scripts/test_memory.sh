@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Searches for misused memory in the Rust code: runs the unit tests of the runtime and of the pure
-# parts of `jit` and `support` under Miri, and the tool under AddressSanitizer on all programs of
-# tests/oracle. Needs a nightly toolchain with the component miri.
-#   scripts/test_memory.sh [miri|address]...
+# parts of `jit` and `support` under Miri, and the tool under AddressSanitizer and ThreadSanitizer on
+# all programs of tests/oracle. Needs a nightly toolchain with the components miri and rust-src.
+#   scripts/test_memory.sh [miri|address|thread]...
 set -eu
 
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- miri address
+[ $# -gt 0 ] || set -- miri address thread
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/memory
 
 miri() {
@@ -17,12 +17,14 @@ miri() {
 }
 
 # `run` loads generated code, and `build` writes all kinds of files.
-address() {
+sanitized() { # sanitized SANITIZER FLAG...: the flags are for cargo
+  local sanitizer=$1
+  shift
   local host tool runs=0
   host=$(rustc -vV | sed -n 's/^host: //p')
-  RUSTFLAGS="-Zsanitizer=address" cargo +nightly build --quiet -p cli --target "$host"
-  tool=$PWD/$CARGO_TARGET_DIR/$host/debug/tfcompile
-  case $CARGO_TARGET_DIR in /*) tool=$CARGO_TARGET_DIR/$host/debug/tfcompile ;; esac
+  RUSTFLAGS="-Zsanitizer=$sanitizer" CARGO_TARGET_DIR=$CARGO_TARGET_DIR/$sanitizer \
+    cargo +nightly build --quiet -p cli --target "$host" "$@"
+  tool=$(realpath "$CARGO_TARGET_DIR/$sanitizer/$host/debug/tfcompile")
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   # LLVM keeps memory until the end.
@@ -30,7 +32,8 @@ address() {
   checked() { # checked COMMAND CASE FLAG...
     local command=$1 case=$2
     shift 2
-    (cd "$work" && TFCOMPILE_KERNEL_CACHE=cache "$tool" "$command" "$case/graph.pb" "--config=$case/config.pbtxt" -q "$@") \
+    # ThreadSanitizer fails with a strongly randomized address space.
+    (cd "$work" && TFCOMPILE_KERNEL_CACHE=cache setarch -R "$tool" "$command" "$case/graph.pb" "--config=$case/config.pbtxt" -q "$@") \
       >"$work/out.txt" 2>"$work/errors.txt" || { cat "$work/errors.txt" >&2; echo "memory: $command $case failed" >&2; exit 1; }
     runs=$((runs + 1))
   }
@@ -43,8 +46,12 @@ address() {
     checked build "$case" -o out --emit=obj,header,c-header,rust,shared,hlo-text,html,metadata
     checked build "$case" -o out --emit=c,header
   done
-  echo "memory: $runs runs of the tool under AddressSanitizer, no report"
+  echo "memory: $runs runs of the tool with -Zsanitizer=$sanitizer, no report"
+  rm -rf "$work"
 }
+address() { sanitized address; }
+# The standard library must be instrumented, too.
+thread() { sanitized thread -Zbuild-std; }
 
 for part in "$@"; do
   "$part"
