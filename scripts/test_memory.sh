@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Searches for misused memory in the Rust code: runs the unit tests of the runtime and of the pure
-# parts of `jit` and `support` under Miri, and the tool under AddressSanitizer and ThreadSanitizer on
-# all programs of tests/oracle. Needs a nightly toolchain with the components miri and rust-src.
+# Searches for misused memory in Rust code: runs the unit tests of the runtime and of the pure
+# parts of `jit` and `support` under Miri, and the tool under AddressSanitizer and ThreadSanitizer
+# on all programs of tests/oracle. Needs a nightly toolchain with the components miri and rust-src.
 #   scripts/test_memory.sh [miri|address|thread]...
 set -eu
 
