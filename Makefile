@@ -51,8 +51,9 @@ build: ## build target/release/tfcompile, LLVM linked dynamically
 	cargo build --release -p cli
 
 .PHONY: release
-release: ## build a tool to distribute, with LLVM linked statically, and lay it out in target/package
+release: ## check dependencies (see deny), build a tool to distribute, with LLVM linked statically, and lay it out in target/package
 	@scripts/setup.sh release
+	@$(MAKE) --no-print-directory deny
 	@scripts/release.sh
 
 .PHONY: test-packages
@@ -84,7 +85,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -112,8 +113,9 @@ book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdboo
 	mdbook build docs
 
 .PHONY: deny
-deny: ## check licenses, duplicate versions, and sources of dependencies (needs cargo-deny)
-	cargo deny --all-features check licenses bans sources
+deny: ## check licenses, duplicate versions, sources, and advisories of dependencies (ADVISORIES=DIR: a clone of RustSec's advisory-db)
+	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny
+	@scripts/dist/supply_chain.sh
 
 .PHONY: unit
 # Sessions are tested on a device of OpenCL, too, and kernels of GPUs are assembled.
@@ -193,6 +195,14 @@ test-web-sample: tools
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers
 	scripts/test_sanitizers.sh
+
+.PHONY: test-faults
+test-faults: tools ## run the tool while each call on files fails, memory and threads run out, and clocks jump
+	scripts/test_faults.sh $(TOOL) all
+
+.PHONY: test-memory
+test-memory: ## run the Rust runtime under Miri and the tool under sanitizers; needs a nightly toolchain with miri and rust-src
+	scripts/test_memory.sh
 
 .PHONY: test-device-runtime
 test-device-runtime: ## test the runtime of GPU programs without a GPU: a stand-in for CUDA's driver, and OpenCL on processors (INSTALL=1: install that)

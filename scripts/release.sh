@@ -40,8 +40,9 @@ rm -rf target/package
 scripts/package.sh "$tool" "target/package/$name"
 strip "target/package/$name/bin/tfcompile"
 materials=()
+scripts/dist/crate_licenses.py cli >"target/package/$name/LICENSE-CRATES.txt"
 if [ -n "$static" ]; then
-  scripts/llvm_license.sh >"target/package/$name/LICENSE-LLVM.txt"
+  scripts/dist/llvm_license.sh >"target/package/$name/LICENSE-LLVM.txt"
   materials=(--features codegen/static-llvm --static-llvm)
 fi
 scripts/dist/sbom.py "${materials[@]}" >"target/package/$name/share/tfcompile/sbom.cdx.json"

@@ -21,8 +21,9 @@ else
   arguments+=(--release)
 fi
 
-# Binaries that contain LLVM must include its license.
-scripts/llvm_license.sh >python/LICENSE-LLVM.txt
+# Binaries must include the licenses of LLVM and of the crates that they contain.
+scripts/dist/llvm_license.sh >python/LICENSE-LLVM.txt
+scripts/dist/crate_licenses.py tfcompile-python --manifest python/Cargo.toml >python/LICENSE-CRATES.txt
 cp LICENSE python/LICENSE
 
 # Shares the tool's build directory, for common dependencies.

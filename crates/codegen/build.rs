@@ -1,4 +1,4 @@
-//! Finds LLVM 22, compiles the reader of its processor tables, and links LLVM: dynamically, or
+//! Finds LLVM 22, compiles what its C interface does not offer, and links LLVM: dynamically, or
 //! statically with the feature `static-llvm`.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 const LLVM_MAJOR: &str = "22";
 
 fn main() {
-    println!("cargo:rerun-if-changed=cpp/subtarget_tables.cc");
+    println!("cargo:rerun-if-changed=cpp");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     let config = find_llvm_config();
@@ -20,10 +20,11 @@ fn main() {
         .flag("-fno-rtti")
         .flag_if_supported("-Wno-unused-parameter")
         .include(ask(&["--includedir"]))
+        .file("cpp/memory.cc")
         .file("cpp/subtarget_tables.cc")
         // Linked below, after LLVM.
         .cpp_link_stdlib(None)
-        .compile("subtarget_tables");
+        .compile("tfcompile_llvm");
     println!("cargo:rustc-link-search=native={}", ask(&["--libdir"]));
     if std::env::var_os("CARGO_FEATURE_STATIC_LLVM").is_some() {
         for library in libraries(&ask(&["--link-static", "--libs"])) {

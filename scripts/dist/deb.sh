@@ -39,7 +39,9 @@ doc=$stage/usr/share/doc/tfcompile
 mkdir -p "$doc"
 {
   echo "tfcompile is under the Apache License 2.0 (/usr/share/common-licenses/Apache-2.0)."
-  [ ! -e "$tree/LICENSE-LLVM.txt" ] || { echo; cat "$tree/LICENSE-LLVM.txt"; }
+  for license in "$tree"/LICENSE-*.txt; do
+    [ ! -e "$license" ] || { echo; cat "$license"; }
+  done
 } >"$doc/copyright"
 gzip -9nc "$here/CHANGELOG.md" >"$doc/changelog.gz"
 maintainer="The tfcompile authors <tfcompile@example.org>"

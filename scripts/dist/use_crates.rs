@@ -4,7 +4,7 @@
 tfcompile_runtime::include_model!("scorer");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // x w + b with w = [[1, -1], [2, -2], [3, 0.5]] and b = [0.25, 4], negative values replaced by 0.
+    // x w + b with w = [[1, -1], [2, -2], [3, 0.5]] and b = [0.25, 4], and 0 for negative values.
     let expected = [[14.25f32, 0.5], [32.25, 0.0]];
     let x = [[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
 

@@ -6,6 +6,7 @@ mod artifacts;
 mod commands;
 mod dispatch;
 mod files;
+mod memory;
 mod original;
 mod program;
 mod report;
@@ -17,10 +18,10 @@ use std::process::ExitCode;
 use support::{Code, Coded as _, Error, ErrorKind, Result};
 
 fn main() -> ExitCode {
-    // Silence the default report of a panic: `compiler::guarded` turns it into an error for the
-    // user.
+    // Silence the default report of a panic, because it becomes an error for the user.
     std::panic::set_hook(Box::new(|_| {}));
-    match run() {
+    memory::install();
+    match std::panic::catch_unwind(run).unwrap_or_else(|panic| Err(compiler::panicked(&*panic))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let kind = match error.kind() {

@@ -126,6 +126,14 @@ fn threads_have_no_data_race() {
     build_and_run_as("threads", &["g++"], &[&["-fsanitize=thread"]]);
 }
 
+/// Pools, variables, and every element type under the sanitizer of undefined behavior.
+#[test]
+fn headers_have_no_undefined_behavior() {
+    for name in ["threads", "types", "variables"] {
+        build_and_run_as(name, &["g++"], &[&["-fsanitize=undefined", "-fno-sanitize-recover=all"]]);
+    }
+}
+
 /// One test for each program and compiler family.
 macro_rules! programs {
     ($($name:ident),* $(,)?) => {

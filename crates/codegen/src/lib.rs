@@ -27,7 +27,7 @@ pub use cache::{UnitCache, seal, unseal};
 pub use device::{
     DeviceImage, DeviceMemory, ImageKind, bundle, compile_device_entry, compile_kernels, kernel_symbol,
 };
-pub use llvm::version as llvm_version;
+pub use llvm::{on_exhausted_memory, version as llvm_version};
 pub use loaded::{LoadedFunctions, LoadedObject};
 pub use machine::{host_target, host_triple};
 pub use placement::check_section;

@@ -61,6 +61,21 @@ pub fn version() -> String {
     format!("{major}.{minor}.{patch}")
 }
 
+#[expect(unsafe_code, reason = "a function of cpp/memory.cc")]
+unsafe extern "C" {
+    fn tfcompile_on_exhausted_memory(handler: extern "C" fn());
+}
+
+/// Sets the function to call if LLVM cannot allocate memory. It must end the process, because LLVM
+/// does not handle failed allocations. Without it, LLVM raises SIGABRT.
+pub fn on_exhausted_memory(handler: extern "C" fn()) {
+    // SAFETY: the handler is a function and lives as long as the process.
+    #[expect(unsafe_code, reason = "a function of cpp/memory.cc")]
+    unsafe {
+        tfcompile_on_exhausted_memory(handler);
+    }
+}
+
 /// Handles LLVM's fatal errors: prints one message and exits with code 1. LLVM itself would raise
 /// SIGABRT.
 extern "C" fn fatal_error(reason: *const c_char) {

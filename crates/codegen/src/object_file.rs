@@ -52,7 +52,8 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
         }
         Placement::Appended | Placement::Large => {
             let size = usize::try_from(block.size).map_err(|_| no_memory(block.size))?;
-            bytes.try_reserve_exact(size.saturating_add(64)).map_err(|_| no_memory(block.size))?;
+            let reserve = || bytes.try_reserve_exact(size.saturating_add(64));
+            support::attempt(reserve).map_err(|_| no_memory(block.size))?;
             let place = elf::move_section_to_end(bytes, &name, block.size)?;
             // Chunks are written in order, so that each page is first touched with its final
             // contents.

@@ -55,7 +55,8 @@ impl Placement {
         // LLVM and the object's copy need the bytes twice, and LLVM does not report failed
         // allocations.
         let needed = usize::try_from(size).ok().and_then(|bytes| bytes.checked_mul(3));
-        if needed.is_none_or(|needed| Vec::<u8>::new().try_reserve_exact(needed).is_err()) {
+        let is_available = |needed| support::attempt(|| Vec::<u8>::new().try_reserve_exact(needed)).is_ok();
+        if !needed.is_some_and(is_available) {
             return Err(no_memory(size));
         }
         Ok(Self::InPlace(u32::try_from(size).expect("MAX_CONSTANTS is below 2^32")))

@@ -113,19 +113,24 @@ impl ConstantsFile {
 
 /// Builds the files. Errors in names are reported before any code is generated.
 pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) -> Result<Outputs> {
+    let Input { source, config_text, files } = input;
     // Hash in parallel: large files take a while, and only the metadata needs the hashes.
+    let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+    let hash_all = || files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
     std::thread::scope(|scope| {
-        let Input { source, config_text, files } = input;
-        let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
-        let hash_all = move || files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
-        let hashes = scope.spawn(hash_all);
+        let hashes = std::thread::Builder::new().spawn_scoped(scope, hash_all);
         let (draft, program) = Draft::import(source, config_text, options, observer)?;
         let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&program.module);
         let session_module = options.session_module.then(snapshot).transpose()?;
         let embed_constants = options.constants == ConstantsMode::Embed;
         let back = BackOptions { embed_constants, ..options.back.clone() };
         let object = compile_object(program, &back, observer)?;
-        let hashes = hashes.join().map_err(|_| Error::internal("the thread that hashes files panicked"))?;
+        let hashes = match hashes {
+            Ok(thread) => {
+                thread.join().map_err(|_| Error::internal("the thread that hashes files panicked"))?
+            }
+            Err(_) => hash_all(),
+        };
         write(draft, object, hashes, session_module, options, observer)
     })
 }

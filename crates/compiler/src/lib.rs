@@ -59,7 +59,7 @@ pub use profile::{Span, kind};
 pub use stage::{Stage, at_stage, portable, scheduled};
 
 use hlo::Module;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// Receives the results of the stages, for example to time or to print them.
 pub trait Observer {
@@ -113,7 +113,14 @@ const STACK_BYTES: usize = 128 << 20;
 pub fn guarded<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
-        let worker = worker.map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+        let worker = worker.map_err(|e| {
+            let megabytes = STACK_BYTES >> 20;
+            Error::unsupported(format!(
+                "cannot start a thread with a stack of {megabytes} MiB ({e}); allow more memory \
+                 (ulimit -v) or threads (ulimit -u)"
+            ))
+            .coded(Code::Resources)
+        })?;
         worker.join().unwrap_or_else(|panic| Err(panicked(&*panic)))
     })
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// Alignment in bytes.
 pub const ALIGNMENT: usize = 64;
@@ -20,12 +20,14 @@ pub struct AlignedBytes {
 impl AlignedBytes {
     /// `len` zero bytes. Fails if the memory cannot be allocated.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let too_large =
-            || Error::unsupported(format!("cannot allocate a buffer of {len} bytes; provide more memory"));
+        let too_large = || {
+            let message = format!("cannot allocate a buffer of {len} bytes; provide more memory");
+            Error::unsupported(message).coded(Code::Resources)
+        };
         let layout = layout(len).ok_or_else(too_large)?;
         // SAFETY: the size of the layout is never 0.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = support::attempt(|| unsafe { alloc_zeroed(layout) });
         let start = NonNull::new(start).ok_or_else(too_large)?;
         Ok(Self { start, len })
     }

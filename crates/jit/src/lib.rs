@@ -20,9 +20,12 @@ pub use device_call::{DeviceCall, DeviceOperand, DeviceTrace};
 pub use instance::{Constants, Executable, Instance, Memory};
 pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
 
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// Creates a pool of `count` workers, including the caller. Fails for 0 or too many threads.
 pub fn thread_pool(count: usize) -> Result<ThreadPool> {
-    ThreadPool::new(count).map_err(|e| Error::invalid(format!("cannot start {count} threads: {e}")))
+    ThreadPool::new(count).map_err(|e| {
+        let message = format!("cannot start {count} threads: {e}; use fewer, or allow more (ulimit -u)");
+        Error::invalid(message).coded(Code::Resources)
+    })
 }

@@ -61,7 +61,7 @@ impl Archive {
         // the compressed bytes.
         let plausible = size.min(member.compressed_size().saturating_mul(1032).saturating_add(64));
         let mut data = Vec::new();
-        data.try_reserve_exact(plausible as usize)
+        support::attempt(|| data.try_reserve_exact(plausible as usize))
             .map_err(|_| bad(name, format!("cannot allocate {size} bytes; provide more memory")))?;
         (&mut member).take(self.limit + 1).read_to_end(&mut data).map_err(|e| bad(name, e))?;
         if data.len() as u64 != size {

@@ -8,9 +8,10 @@ use nest::{
     FunctionBuilder, GroupKind, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId,
 };
 use shape::{ArrayShape, PrimitiveType};
-use std::sync::Barrier;
+use std::sync::{Barrier, RwLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use target::Target;
 
 /// Peak rates for one thread count.
@@ -211,29 +212,47 @@ fn load(program: &Program, target: &Target, argument_elements: i64) -> Result<Ex
 /// Returns the calls per second of all threads in total: the best of the measurement's parts.
 fn rate(code: &Executable, threads: usize, parts: usize) -> Result<f64> {
     let barrier = Barrier::new(threads);
-    let measure = || -> Result<Vec<f64>> {
+    // A thread that never starts would leave the others at the barrier, so all wait until all have
+    // started. False if one did not.
+    let started = RwLock::new(false);
+    let prepare = || -> Result<_> {
         let mut argument = AlignedBytes::zeroed(code.interface().arguments()[0].shape.byte_size() as usize)?;
         // Pages that were never written may share one physical page.
         argument.fill(0x3c);
         let mut instance = code.instance()?;
-        let mut run = || instance.run(&mut [&mut argument[..]]);
-        run()?;
+        instance.run(&mut [&mut argument[..]])?;
+        Ok((argument, instance))
+    };
+    let measure = || -> Result<Vec<f64>> {
+        if !started.read().is_ok_and(|started| *started) {
+            return Ok(vec![0.0; parts]);
+        }
+        let mut prepared = prepare();
         let mut rates = Vec::new();
         for _ in 0..parts {
             barrier.wait();
+            let Ok((argument, instance)) = &mut prepared else { continue };
             let start = Instant::now();
             let mut calls = 0u32;
             while calls == 0 || start.elapsed() < PART {
-                run()?;
+                instance.run(&mut [&mut argument[..]])?;
                 calls += 1;
             }
             rates.push(f64::from(calls) / start.elapsed().as_secs_f64());
         }
-        Ok(rates)
+        prepared.map(|_| rates)
     };
     let all = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(measure)).collect();
-        let joined = workers.into_iter().map(|w| w.join());
+        let mut gate = started.write().map_err(|_| Error::internal("a measuring thread panicked"))?;
+        let spawn = |_| Builder::new().spawn_scoped(scope, measure);
+        let workers = (1..threads).map(spawn).collect::<std::io::Result<Vec<_>>>().map_err(|e| {
+            let message = format!("cannot start {threads} threads to measure this machine ({e}); use fewer");
+            Error::invalid(message).coded(Code::Resources)
+        })?;
+        *gate = true;
+        drop(gate);
+        let here = std::iter::once(Ok(measure()));
+        let joined = here.chain(workers.into_iter().map(|w| w.join()));
         joined
             .map(|rates| rates.unwrap_or_else(|_| Err(Error::internal("a measuring thread panicked"))))
             .collect::<Result<Vec<Vec<f64>>>>()

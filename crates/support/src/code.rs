@@ -45,6 +45,8 @@ codes! {
         Target = 105,
         /// Class, symbol, or accessor name that is invalid in C++, C, or Rust.
         OutputName = 106,
+        /// Memory or threads that the system does not provide.
+        Resources = 107,
 
         /// Nodes that do not form a valid graph.
         Graph = 201,

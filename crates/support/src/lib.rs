@@ -15,5 +15,5 @@ pub use code::Code;
 pub use error::{Coded, Error, ErrorKind, Result};
 pub use id_vec::{Id, IdSet, IdVec};
 pub use identifier::is_c_identifier;
-pub use memory::check_memory;
+pub use memory::{attempt, check_memory, is_attempt};
 pub use parallel::for_each_chunk;

@@ -1,6 +1,7 @@
-//! Checks that memory is available before a large allocation.
+//! Large allocations, which may fail: checks that memory is available, and a mark for allocators.
 
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
+use std::cell::Cell;
 
 /// Allocations smaller than this many bytes are not checked.
 const MIN_CHECKED: u64 = 16 << 20;
@@ -15,15 +16,43 @@ pub fn check_memory(bytes: u64, purpose: impl std::fmt::Display) -> Result<()> {
     }
     let mut probe: Vec<u8> = Vec::new();
     let length = usize::try_from(bytes).ok();
-    if length.is_some_and(|length| probe.try_reserve_exact(length).is_ok()) {
+    if length.is_some_and(|length| attempt(|| probe.try_reserve_exact(length)).is_ok()) {
         return Ok(());
     }
-    Err(Error::unsupported(format!("cannot allocate {bytes} bytes for {purpose}; provide more memory")))
+    let message = format!("cannot allocate {bytes} bytes for {purpose}; provide more memory");
+    Err(Error::unsupported(message).coded(Code::Resources))
+}
+
+thread_local! {
+    /// True while this thread handles failed allocations.
+    static ATTEMPTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Allocates memory and handles a failure itself. An allocator that ends the process if memory is
+/// exhausted ([`is_attempt`]) must let this allocation fail.
+pub fn attempt<T>(allocate: impl FnOnce() -> T) -> T {
+    let before = ATTEMPTS.replace(true);
+    let result = allocate();
+    ATTEMPTS.set(before);
+    result
+}
+
+/// True if this thread is in [`attempt`].
+pub fn is_attempt() -> bool {
+    ATTEMPTS.get()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attempts_are_marked_and_may_be_nested() {
+        assert!(!is_attempt());
+        let inside = attempt(|| (is_attempt(), attempt(is_attempt), is_attempt()));
+        assert_eq!(inside, (true, true, true));
+        assert!(!is_attempt());
+    }
 
     #[test]
     fn allocations_larger_than_the_address_space_are_refused_and_small_ones_are_not() {

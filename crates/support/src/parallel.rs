@@ -1,8 +1,10 @@
 //! Parallel loops over independent chunks of an array. The number of threads does not affect the
-//! results, because one thread computes each chunk from start to end.
+//! results, because one thread computes each chunk from start to end. If the system starts fewer
+//! threads, those compute all chunks.
 
 use std::num::NonZero;
-use std::thread::available_parallelism;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, available_parallelism};
 
 /// Upper bound for the number of threads that one loop starts.
 const MAX_THREADS: usize = 64;
@@ -35,11 +37,20 @@ pub fn for_each_chunk<T: Send>(
     if threads == 1 {
         return compute_part(0, elements);
     }
-    let compute_part = &compute_part;
-    std::thread::scope(|scope| {
-        for (number, part) in elements.chunks_mut(chunks_of_thread * size).enumerate() {
-            scope.spawn(move || compute_part(number, part));
+    let parts = Mutex::new(elements.chunks_mut(chunks_of_thread * size).enumerate());
+    let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((number, part)) = take() {
+            compute_part(number, part);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
     });
 }
 

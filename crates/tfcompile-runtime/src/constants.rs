@@ -95,6 +95,7 @@ impl Constants {
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
 
     const LAYOUT: [u8; 32] = [7; 32];
 
@@ -134,7 +135,8 @@ mod tests {
 
     #[test]
     fn misaligned_constants_are_refused() {
-        let bytes: &'static [u8] = Box::leak(file(&[0; 200]).into_boxed_slice());
+        static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&[0; 200]));
+        let bytes: &'static [u8] = &FILE;
         let aligned = bytes.as_ptr().addr().is_multiple_of(64);
         assert_eq!(Constants::from_static(bytes).check(&LAYOUT).is_ok(), aligned);
     }

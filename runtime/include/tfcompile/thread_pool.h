@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -25,7 +26,8 @@ inline namespace tfcompile_v1 {
 
 class ThreadPool {
  public:
-  // Creates one worker per processor if num_workers < 1.
+  // Creates one worker per processor if num_workers < 1. If the system refuses to start a thread,
+  // the pool consists of those that it started; see num_workers().
   explicit ThreadPool(int num_workers = 0) {
     const int available = static_cast<int>(::std::thread::hardware_concurrency());
     if (num_workers < 1) num_workers = available > 0 ? available : 1;
@@ -33,7 +35,7 @@ class ThreadPool {
     // With more threads than processors, spinning would delay the thread that has work.
     spins_ = available >= num_workers;
     threads_.reserve(static_cast<::std::size_t>(num_workers - 1));
-    for (int worker = 1; worker < num_workers; ++worker) threads_.emplace_back(&ThreadPool::Work, this, worker);
+    for (int worker = 1; worker < num_workers && Start(worker);) ++worker;
   }
 
   ~ThreadPool() {
@@ -76,6 +78,21 @@ class ThreadPool {
   }
 
  private:
+  // Returns false if the system refuses to start another thread. Without exceptions, that ends the
+  // process.
+  bool Start(int worker) {
+#ifdef __cpp_exceptions
+    try {
+#endif
+      threads_.emplace_back(&ThreadPool::Work, this, worker);
+      return true;
+#ifdef __cpp_exceptions
+    } catch (const ::std::system_error&) {
+      return false;
+    }
+#endif
+  }
+
   // Time that a thread spins for work before it sleeps.
   static constexpr ::std::int64_t kSpinMicroseconds = 200;
   // Number of checks for completion before the caller yields its processor.

@@ -7,6 +7,7 @@ use crate::report::stage_times::StageTimes;
 use compiler::Observer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write as _;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Interval at which the line is redrawn.
@@ -15,9 +16,24 @@ const TICK: Duration = Duration::from_millis(120);
 /// Progress line on the terminal, and the stages' times.
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// The thread that redraws the line ends when this is dropped.
+    _ticker: Option<Sender<()>>,
     report: StageTimes,
     verbose: bool,
     quiet: bool,
+}
+
+/// Starts a thread that redraws the line, if the system allows another thread. `indicatif`'s own
+/// panics if it does not.
+fn start_ticker(bar: &ProgressBar) -> Option<Sender<()>> {
+    let (sender, dropped) = channel::<()>();
+    let bar = bar.clone();
+    let redraw = move || {
+        while dropped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) && !bar.is_finished() {
+            bar.tick();
+        }
+    };
+    std::thread::Builder::new().spawn(redraw).ok().map(|_| sender)
 }
 
 impl Progress {
@@ -36,12 +52,16 @@ impl Progress {
         }
         bar.set_prefix(name.to_owned());
         bar.set_message("reading");
-        if !hidden {
-            bar.enable_steady_tick(TICK);
-        }
+        let ticker = if bar.is_hidden() { None } else { start_ticker(&bar) };
         let stages: &[&str] =
             if flags.verbose { &["sizes", "plan", "regions", "codegen", "code of sizes"] } else { &[] };
-        Self { bar, report: StageTimes::new(stages), verbose: flags.verbose, quiet: flags.quiet }
+        Self {
+            bar,
+            _ticker: ticker,
+            report: StageTimes::new(stages),
+            verbose: flags.verbose,
+            quiet: flags.quiet,
+        }
     }
 
     /// Prints a note for the user unless `--quiet` is given.

@@ -47,7 +47,8 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Pool {
-    /// Creates a pool of `count` threads. The thread that calls a run counts as one of them.
+    /// Creates a pool of `count` threads, or of those that the system starts. The thread that calls
+    /// a run counts as one of them.
     pub(crate) fn new(count: usize) -> Result<Self> {
         if count == 0 || count > MAX_THREADS {
             return Err(Error::invalid(format!("expected 1 to {MAX_THREADS} threads, got {count}")));
@@ -57,7 +58,8 @@ impl Pool {
             let shared = pool.shared.clone();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = builder.spawn(move || shared.serve());
-            pool.threads.push(thread.map_err(|e| Error::invalid(format!("cannot start a thread: {e}")))?);
+            let Ok(thread) = thread else { break };
+            pool.threads.push(thread);
         }
         Ok(pool)
     }

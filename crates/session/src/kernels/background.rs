@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use support::{Error, Result};
 
 /// Maximum number of compilations that wait or run; beyond it, clusters are deferred. This is
 /// TensorFlow's `kNumAsyncDeviceCompilerThreads`. It also limits the number of threads.
@@ -52,23 +51,26 @@ impl Background {
         lock(&self.shared.queue).ongoing >= MAX_ONGOING
     }
 
-    /// Queues work for a thread.
-    pub(super) fn begin(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    /// Queues work for a thread. Returns false and drops the work if the system starts no thread.
+    pub(super) fn begin(&self, work: impl FnOnce() + Send + 'static) -> bool {
         let limit = std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_ONGOING));
         let mut queue = lock(&self.shared.queue);
         if queue.threads < limit {
             let shared = self.shared.clone();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = builder.spawn(move || shared.serve());
-            let thread = thread.map_err(|e| Error::invalid(format!("cannot start a thread: {e}")))?;
-            queue.threads += 1;
-            let mut threads = lock(&self.threads);
-            threads.retain(|thread| !thread.is_finished());
-            threads.push(thread);
+            if let Ok(thread) = thread {
+                queue.threads += 1;
+                let mut threads = lock(&self.threads);
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
+            } else if queue.threads == 0 {
+                return false;
+            }
         }
         queue.waiting.push_back(Box::new(work));
         queue.ongoing += 1;
-        Ok(())
+        true
     }
 
     /// Waits until all work is done.
@@ -121,13 +123,13 @@ mod tests {
     fn all_work_is_done_even_after_a_panic() {
         let background = Background::default();
         let done = Arc::new(AtomicUsize::new(0));
-        background.begin(|| panic!("on purpose")).expect("begun");
+        assert!(background.begin(|| panic!("on purpose")));
         for _ in 0..50 {
             let done = done.clone();
             let count = move || {
                 done.fetch_add(1, Ordering::Relaxed);
             };
-            background.begin(count).expect("begun");
+            assert!(background.begin(count));
         }
         background.wait();
         assert_eq!(done.load(Ordering::Relaxed), 50);
@@ -148,7 +150,7 @@ mod tests {
                 let _ = closed.recv();
                 done.fetch_add(1, Ordering::Relaxed);
             };
-            background.begin(blocked).expect("begun");
+            assert!(background.begin(blocked));
         }
         assert!(background.is_full());
         assert_eq!(done.load(Ordering::Relaxed), 0);

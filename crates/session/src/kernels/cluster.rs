@@ -129,7 +129,7 @@ fn choose_kernel(
     let has_kernel = launcher.kernels.has_kernel(&key);
     if !has_kernel && launches.is_async {
         if lock(&site.requests).compiles_in_background(&key, launcher.background.is_full()) {
-            compile_in_background(site, &key, locked.snapshot()?, cx, launcher)?;
+            compile_in_background(site, &key, locked.snapshot()?, cx, launcher);
         }
         return Ok(None);
     }
@@ -146,22 +146,28 @@ fn choose_kernel(
     }
 }
 
-/// Compiles the cluster for these inputs on another thread.
+/// Compiles the cluster for these inputs on another thread. A later launch tries again if the
+/// system starts no thread.
 fn compile_in_background(
     site: &Arc<Site>,
     key: &[u8],
     shapes: ShapeSnapshot,
     cx: &Context<'_>,
     launcher: &Launcher<'_>,
-) -> Result<()> {
+) {
     let shared = cx.shared;
     let (site, inputs, hash) = (site.clone(), cx.inputs.clone(), Sha256::digest(key).to_vec());
     let (kernels, library) = (launcher.kernels.clone(), launcher.library.clone());
     let (device, output) = (shared.devices[cx.device].clone(), shared.output.clone());
-    launcher.background.begin(move || match site.find(&inputs, &shapes, &kernels, &library, &device) {
-        Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
-        Err(error) => warn_uncompilable(&site, &error, &output),
-    })
+    let (requests, begun) = (site.clone(), hash.clone());
+    let is_begun =
+        launcher.background.begin(move || match site.find(&inputs, &shapes, &kernels, &library, &device) {
+            Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
+            Err(error) => warn_uncompilable(&site, &error, &output),
+        });
+    if !is_begun {
+        lock(&requests.requests).in_background.remove(&begun);
+    }
 }
 
 /// Warns once that a cluster cannot be compiled.

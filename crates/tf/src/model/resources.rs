@@ -35,8 +35,9 @@ pub(super) fn bindings(
         variables(graph, &values, reached, &stays, &mut bindings, model).coded(Code::Checkpoint)?;
         let mut index = path.as_os_str().to_owned();
         index.push(".index");
-        if let Ok(bytes) = source::read_bytes(Path::new(&index)) {
-            model.files.push(("variables".to_owned(), bytes));
+        // Version 1 has none.
+        if Path::new(&index).is_file() {
+            model.files.push(("variables".to_owned(), source::read_bytes(Path::new(&index))?));
         }
     } else if let Some((variable, _)) =
         reached.variables.iter().find(|(_, handles)| !is_among(&stays, handles))

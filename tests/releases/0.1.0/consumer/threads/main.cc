@@ -1,13 +1,18 @@
 // Results have the same bits on one thread, with a pool of any size, with the program's own
-// parallel_for, and when several objects share a pool. Without a pool, Run() does not allocate.
+// parallel_for, and when several objects share a pool. Without a pool, Run() does not allocate. If
+// the system refuses to start a thread, a pool has fewer workers.
 
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <thread>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "layer.h"
@@ -83,6 +88,21 @@ void CheckValues(const Layer& layer) {
   }
 }
 
+#if defined(__cpp_exceptions) && !defined(__SANITIZE_THREAD__)
+// Allows the process this many more bytes of address space.
+void AllowMore(rlim_t bytes) {
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  CHECK(file != nullptr);
+  unsigned long pages = 0;
+  CHECK(std::fscanf(file, "%lu", &pages) == 1);
+  std::fclose(file);
+  rlimit limit;
+  CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
+  limit.rlim_cur = static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -125,5 +145,20 @@ int main() {
     }
     for (std::thread& thread : threads) thread.join();
   }
+
+  // ThreadSanitizer needs memory of its own. Without exceptions, the process ends.
+#if defined(__cpp_exceptions) && !defined(__SANITIZE_THREAD__)
+  {
+    Layer layer;
+    Fill(layer);
+    MakeFractional(layer);
+    // Room for less than the stacks of 1000 threads.
+    AllowMore(rlim_t{256} << 20);
+    tfcompile::ThreadPool pool(1000);
+    CHECK(pool.num_workers() >= 1 && pool.num_workers() < 1000);
+    layer.set_thread_pool(&pool);
+    CHECK(layer.Run() && SameResults(layer, serial));
+  }
+#endif
   return 0;
 }
