@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = tfcompile::Session::new(graph, &tfcompile::Options::default())?;
     let argument = tfcompile::Literal::from_elements(&[2, 3], x.as_flattened());
     let results = session.run(&[("x", argument)], &["relu"], &[])?;
-    assert_eq!(results[0].to_vec::<f32>(), expected.as_flattened());
+    assert_eq!(results[0].to_vec::<f32>().as_deref(), Some(expected.as_flattened()));
 
     let mut scorer = Scorer::new();
     assert_eq!(*scorer.call(&ScorerInputs { arg_x: &x })?.result_score, expected);

@@ -7,6 +7,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::Code;
 
 /// The system's allocator, with a message if it fails.
@@ -61,8 +62,14 @@ pub(crate) fn install() {
     codegen::on_exhausted_memory(exhausted_in_llvm);
 }
 
-/// Ends the process with a message.
+/// Set by the thread that ends the process.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process with a message. Several threads may get here; one of them writes.
 fn exhausted(size: Option<usize>) -> ! {
+    while IS_ENDING.swap(true, Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
     let mut text = [0; 300];
     let mut out = Cursor::new(&mut text[..]);
     let code = Code::Resources;
