@@ -9,18 +9,21 @@
 //!   compares: equal bits for any number of threads, and values within the bounds that `runner`
 //!   estimates for each element.
 //! - [`named`]: graphs whose feeds have named dimensions, compiled once and run at several sizes.
+//! - [`translation`]: runs the passes one by one, and compares before and after each.
 //! - [`minimize()`]: shrinks a failing module while it keeps failing.
 //!
 //! A seed yields the same graph on every machine. A failure is printed as a file test.
 
 pub mod check;
 mod draw;
+pub mod firings;
 pub mod hlo_graph;
 mod minimize;
 pub mod named;
 mod report;
 pub mod subject;
 pub mod tf_graph;
+pub mod translation;
 
 pub use check::{Outcome, Setup, check};
 pub use draw::{Draw, Numbers};
