@@ -30,7 +30,8 @@ struct Flags {
     /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Kind of graphs: hlo, programs, quantized, tf, all of these, or sizes (named dimensions)
+    /// Kind of graphs: hlo, programs, quantized, tf, all of these, files (edited file tests), or sizes (named
+    /// dimensions)
     #[arg(long, default_value = "all")]
     kind: String,
     /// Seconds after which a graph counts as stuck
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     let Some(kind) = Kind::parse(&flags.kind) else {
         eprintln!(
-            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, all, or sizes",
+            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, all, files, or sizes",
             flags.kind
         );
         return ExitCode::from(2);
