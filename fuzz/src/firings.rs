@@ -65,3 +65,23 @@ impl Firings {
 fn never(counts: &BTreeMap<String, u64>) -> Vec<&str> {
     counts.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name.as_str()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_a_count_are_listed() {
+        let notes = [("pass dce", 3), ("rule add-of-zero", 2), ("rounded by dce", 1)];
+        let notes = notes.map(|(note, count)| (note.to_owned(), count)).into();
+        let firings = Firings::new(&notes);
+        assert_eq!((firings.passes["dce"], firings.passes["cse"]), (3, 0));
+        assert_eq!((firings.rules["add-of-zero"], firings.rules["copy"]), (2, 0));
+        let text = firings.to_text();
+        assert!(text.contains("         3  dce, 1 of them rounded\n"), "{text}");
+        let never: Vec<&str> = text.lines().filter(|line| line.starts_with("     never")).collect();
+        assert!(never[0].contains("cse") && !never[0].contains("dce,"), "{text}");
+        assert!(never[1].contains("copy") && !never[1].contains("add-of-zero"), "{text}");
+        assert!(firings.to_json().contains("  \"rounded\": {\n    \"dce\": 1\n  },\n"));
+    }
+}

@@ -326,3 +326,88 @@ fn any_target(draw: &mut Draw) -> Result<Target> {
     }
     .map_err(|error: Error| error.context("a target of the fuzzer"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::{Op, Opcode};
+
+    /// Applies two rules: one that keeps the meaning, and one that does not.
+    struct Faulty {
+        /// False to change the module without saying so.
+        is_truthful: bool,
+    }
+
+    impl Pass for Faulty {
+        fn name(&self) -> &'static str {
+            "faulty"
+        }
+
+        fn run(&self, module: &mut Module) -> Result<Changed> {
+            self.run_rules(module, &mut |_| ControlFlow::Continue(()))
+        }
+
+        fn run_rules(
+            &self,
+            module: &mut Module,
+            applied: &mut dyn FnMut(&'static str) -> ControlFlow<()>,
+        ) -> Result<Changed> {
+            let rules = [("good", Opcode::Negate, Op::Negate {}), ("bad", Opcode::Abs, Op::Sqrt {})];
+            let mut changed = false;
+            for (name, opcode, op) in rules {
+                let entry = module.entry();
+                let computation = module.computation_mut(entry);
+                for id in computation.post_order() {
+                    let instruction = &computation[id];
+                    if instruction.opcode() != opcode {
+                        continue;
+                    }
+                    let (shape, operands) = (instruction.shape().clone(), instruction.operands().to_vec());
+                    let metadata = instruction.metadata().clone();
+                    let new = computation.add("", op.clone(), shape, &operands, metadata);
+                    computation.replace_all_uses(id, new);
+                    changed = true;
+                    if applied(name).is_break() {
+                        return Ok(Changed::Yes);
+                    }
+                }
+            }
+            Ok((changed && self.is_truthful).into())
+        }
+    }
+
+    fn outcome(operation: &str, is_truthful: bool) -> (Outcome, Vec<String>) {
+        let text = format!(
+            "HloModule m\nENTRY main {{\n  x = f32[9] parameter(0)\n  n = f32[9] negate(x)\n  \
+             y = f32[9] {operation}(n)\n  ROOT t = (f32[9]) tuple(y)\n}}\n"
+        );
+        let module = hlo::parse(&text).expect("a valid text");
+        let setup = Setup { numbers: Numbers::Gentle, ..Setup::draw(&mut Draw::new(1)) };
+        let pipelines = vec![Pipeline::new("test", vec![Box::new(Faulty { is_truthful })])];
+        let mut notes = Vec::new();
+        let outcome = Check { setup: &setup, seed: 1, pipelines }.run(&module, &mut notes);
+        (outcome.expect("a judged run"), notes)
+    }
+
+    #[test]
+    fn the_rule_that_changes_a_result_is_named() {
+        let (failed, _) = outcome("abs", true);
+        let Outcome::Failed(why) = failed else { panic!("{failed:?}") };
+        assert!(why.starts_with("after faulty, rule bad: run 0: result 0: element"), "{why}");
+        assert!(why.contains("// test: pass=faulty"), "{why}");
+    }
+
+    #[test]
+    fn a_pass_that_keeps_results_is_clean_and_counted() {
+        let (clean, notes) = outcome("exponential", true);
+        assert_eq!(clean, Outcome::Clean { undecided: 0, elements: 18 });
+        assert_eq!(notes, ["pass faulty", "rule good"]);
+    }
+
+    #[test]
+    fn a_change_that_is_not_reported_fails() {
+        let (failed, _) = outcome("exponential", false);
+        let Outcome::Failed(why) = failed else { panic!("{failed:?}") };
+        assert!(why.starts_with("after faulty: the module changed, which was not reported"), "{why}");
+    }
+}
