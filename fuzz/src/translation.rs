@@ -31,6 +31,7 @@ const ROUNDING: &[&str] = &[
     "float-narrowing",
     "power-expander",
     "quantized-contraction",
+    "reduction-normalization",
     "requantization-folding",
     "select-and-scatter-expander",
     "softmax-reciprocal",
