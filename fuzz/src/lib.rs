@@ -2,7 +2,8 @@
 //!
 //! - [`Draw`]: random choices from a seed.
 //! - [`hlo_graph`]: HLO modules over the opcodes with code. [`tf_graph`]: graphs of TensorFlow's
-//!   ops, imported to HLO. [`edit`]: file tests with random edits. [`subject`]: maps a seed to a graph.
+//!   ops, imported to HLO. [`edit`]: file tests with random edits. [`subject`]: maps a seed to a
+//!   graph.
 //! - [`Setup`]: the processor and the plan's choices for a graph. They are random, too, so that
 //!   rare strategies are tested.
 //! - [`check()`]: compiles, runs twice in the same memory, with one thread and with two, and

@@ -30,8 +30,8 @@ struct Flags {
     /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Kind of graphs: hlo, programs, quantized, tf, all of these, files (edited file tests), or sizes (named
-    /// dimensions)
+    /// Kind of graphs: hlo, programs, quantized, tf, all of these, files (edited file tests), or
+    /// sizes (named dimensions)
     #[arg(long, default_value = "all")]
     kind: String,
     /// Seconds after which a graph counts as stuck

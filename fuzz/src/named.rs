@@ -5,7 +5,6 @@
 //! sizes share memory, so that numbers of one may not reach the next.
 
 use crate::check::{any_candidates, back_options, compared, refusal};
-use crate::subject::Subject;
 use crate::tf_graph::{NamedGraph, named_graph, with_sizes};
 use crate::{Draw, Numbers, Outcome, Setup};
 use compiler::{Compiled, Executable, NoObserver, Session, guarded};
@@ -67,8 +66,8 @@ pub fn text(seed: u64) -> Result<String, Outcome> {
     Ok(text)
 }
 
-/// Returns the modules of a graph with named dimensions, imported once.
-pub(crate) fn modules(seed: u64) -> Result<Vec<Subject>, Outcome> {
+/// Returns the modules of a graph with named dimensions, for all sizes and for fixed ones.
+pub(crate) fn modules(seed: u64) -> Result<(Vec<Module>, Setup), Outcome> {
     let mut draw = Draw::new(seed ^ 0x73_697a_6564);
     let size = 1 + draw.below(7);
     let setup = Setup::draw(&mut draw);
@@ -76,8 +75,7 @@ pub(crate) fn modules(seed: u64) -> Result<Vec<Subject>, Outcome> {
     let program = guarded(|| compiler::import(graph, config, &mut NoObserver));
     let program = program.map_err(|error| refusal(&error, "importing"))?;
     let sized = program.sized.into_iter().map(|sized| sized.module);
-    let modules = std::iter::once(program.module).chain(sized);
-    Ok(modules.map(|module| Subject { module, setup: setup.clone() }).collect())
+    Ok((std::iter::once(program.module).chain(sized).collect(), setup))
 }
 
 fn check(graph: &GraphDef, config: &Config, setup: &Setup, seed: u64, notes: &mut Vec<String>) -> Outcome {
