@@ -27,7 +27,7 @@ impl Firings {
         let all = passes::all();
         let mut passes: BTreeMap<String, u64> = all.iter().map(|pass| (pass.name().to_owned(), 0)).collect();
         let mut rules: BTreeMap<String, u64> =
-            passes::rule_names().map(|name| (name.to_owned(), 0)).collect();
+            passes::AlgebraicSimplifier::rule_names().map(|name| (name.to_owned(), 0)).collect();
         passes.extend(counts(notes, PASS));
         rules.extend(counts(notes, RULE));
         Self { passes, rounded: counts(notes, ROUNDED), rules }

@@ -1,7 +1,7 @@
 //! Translation validation: runs the passes of a graph one by one, and after each one that changed
 //! the module, compares what the evaluator computes before and after it.
 //!
-//! Exact passes must give the same bits. For [`ROUNDING`] passes, results may differ within the
+//! Exact passes must give the same bits. For passes that round, results may differ within the
 //! bounds that `runner` estimates for each element. No code is generated, so the passes can be
 //! those for any machine.
 

@@ -36,7 +36,7 @@ fn graphs_with_named_dimensions_compute_what_fixed_sizes_compute() {
 
 #[test]
 fn passes_keep_what_graphs_compute() {
-    for (kind, count) in [(Kind::All, 150), (Kind::Files, 150), (Kind::Sizes, 10)] {
+    for (kind, count) in [(Kind::All, 60), (Kind::Files, 100), (Kind::Sizes, 5)] {
         for seed in 0..count {
             let report = translation::run(kind, seed);
             if let Outcome::Failed(why) = report.outcome {

@@ -69,7 +69,7 @@ pub use quantization::{
 };
 pub use simplify::{
     AlgebraicSimplifier, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
-    DeadCodeElimination, IntegerNarrowing, TupleSimplifier, rule_names,
+    DeadCodeElimination, IntegerNarrowing, TupleSimplifier,
 };
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,

@@ -8,7 +8,7 @@ pub(crate) mod dce;
 mod integer_narrowing;
 mod tuples;
 
-pub use algebraic::{AlgebraicSimplifier, rule_names};
+pub use algebraic::AlgebraicSimplifier;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
 pub use cse::CommonSubexpressionElimination;

@@ -91,13 +91,15 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
     .flatten()
 }
 
-/// Names of all rules.
-pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    rules().map(|rule| rule.name)
-}
-
 /// Applies all rules until none applies.
 pub struct AlgebraicSimplifier;
+
+impl AlgebraicSimplifier {
+    /// Names of all rules.
+    pub fn rule_names() -> impl Iterator<Item = &'static str> {
+        rules().map(|rule| rule.name)
+    }
+}
 
 impl Pass for AlgebraicSimplifier {
     fn name(&self) -> &'static str {
@@ -186,7 +188,7 @@ fn sweep(
 mod tests {
     #[test]
     fn rule_names_are_unique() {
-        let mut names: Vec<&str> = super::rule_names().collect();
+        let mut names: Vec<&str> = super::AlgebraicSimplifier::rule_names().collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
