@@ -244,6 +244,11 @@ impl<'a> Check<'a> {
                 return Outcome::Failed(format!("run {round}: {why}"));
             }
             notes.push(format!("{ROUNDED}{pass}"));
+            if !before.size_parameters().is_empty() {
+                // The bounds are those of whole arrays, whatever the sizes.
+                undecided += element_count(want);
+                continue;
+            }
             let arguments = self.arguments(before, round as u64);
             // Without cutting bounded results to their true sizes.
             let whole = evaluator::evaluate_computation(after, after.entry(), &arguments);
