@@ -321,6 +321,18 @@ KIND ?= all
 fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS, KIND)
 	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
 
+.PHONY: fuzz-passes
+fuzz-passes: ## run the passes one by one on random graphs, compare before and after each, and count: target/fuzz-passes.json (SEED, COUNT, JOBS, KIND)
+	cargo run --release -p fuzz-graphs -- --passes --report target/fuzz-passes.json --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
+
+.PHONY: mutants
+# The simplifier has about 1200 possible changes; 100 take half an hour on 2 cores.
+MUTATE ?= crates/passes/src/simplify/**
+mutants: ## change code of the simplifier at random places, and list the changes that no test notices: target/mutants (SHARD=0/16, MUTATE=FILES PACKAGE=CRATE FILETEST=PART)
+	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
+	FILETEST=$(or $(FILETEST),hlo/pass) cargo mutants --file '$(MUTATE)' --shard $(or $(SHARD),0/16) --sharding round-robin \
+	  --baseline skip --timeout 60 --test-package filetest,$(or $(PACKAGE),passes) -o target/mutants -- --lib --test hlo
+
 .PHONY: fuzz-readers
 fuzz-readers: ## run the readers of files on inputs that libFuzzer derives from the tests' (SECONDS for each, READERS="onnx npz"); needs a nightly toolchain
 	@cargo fuzz --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-fuzz

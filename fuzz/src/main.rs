@@ -4,11 +4,13 @@
 //! printed like that of any other failure. The exit status is 1 if any graph fails.
 
 use clap::Parser;
-use fuzz_graphs::Outcome;
+use fuzz_graphs::firings::Firings;
 use fuzz_graphs::named::{self, Report};
 use fuzz_graphs::subject::{self, Kind};
+use fuzz_graphs::{Outcome, translation};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,12 +30,20 @@ struct Flags {
     /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Kind of graphs: hlo, programs, quantized, tf, all of these, or sizes (named dimensions)
+    /// Kind of graphs: hlo, programs, quantized, tf, all of these, files (edited file tests), or
+    /// sizes (named dimensions)
     #[arg(long, default_value = "all")]
     kind: String,
     /// Seconds after which a graph counts as stuck
     #[arg(long, default_value_t = 120)]
     timeout: u64,
+    /// Run the passes one by one and compare what the evaluator computes before and after each,
+    /// instead of compiling the graph
+    #[arg(long)]
+    passes: bool,
+    /// File for the number of changes of each pass and of applications of each rule, as JSON
+    #[arg(long, value_name = "FILE", requires = "passes")]
+    report: Option<PathBuf>,
     /// Print the graph of the seed without checking it
     #[arg(long)]
     print: bool,
@@ -46,7 +56,7 @@ fn main() -> ExitCode {
     let flags = Flags::parse();
     let Some(kind) = Kind::parse(&flags.kind) else {
         eprintln!(
-            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, all, or sizes",
+            "fuzz-graphs: unknown kind '{}'; expected hlo, programs, quantized, tf, all, files, or sizes",
             flags.kind
         );
         return ExitCode::from(2);
@@ -63,18 +73,19 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if flags.worker {
-        work(kind);
+        work(kind, flags.passes);
         return ExitCode::SUCCESS;
     }
     supervise(&flags)
 }
 
 /// Answers each seed with one line: the outcome, then what happened on the way, after tabs.
-fn work(kind: Kind) {
+fn work(kind: Kind, passes: bool) {
     std::panic::set_hook(Box::new(|_| {}));
     for line in std::io::stdin().lock().lines() {
         let Some(seed) = line.ok().and_then(|line| line.trim().parse().ok()) else { return };
-        let Report { outcome, notes } = subject::report(kind, seed);
+        let Report { outcome, notes } =
+            if passes { translation::run(kind, seed) } else { subject::report(kind, seed) };
         let mut answer = match outcome {
             Outcome::Clean { undecided, elements } => format!("clean {undecided} {elements}"),
             Outcome::Refused(why) => format!("refused {}", escape(&why)),
@@ -109,6 +120,7 @@ impl Worker {
     fn start(flags: &Flags) -> std::io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["--worker", "--kind", &flags.kind])
+            .args(flags.passes.then_some("--passes"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -237,8 +249,19 @@ fn supervise(flags: &Flags) -> ExitCode {
         }
     });
     let tally = tally.into_inner().expect("all threads have ended");
-    for (note, count) in &tally.notes {
-        println!("{count}: {note}");
+    if flags.passes {
+        let firings = Firings::new(&tally.notes);
+        print!("{}", firings.to_text());
+        if let Some(path) = &flags.report
+            && let Err(error) = std::fs::write(path, firings.to_json())
+        {
+            eprintln!("fuzz-graphs: cannot write {}: {error}", path.display());
+            return ExitCode::from(2);
+        }
+    } else {
+        for (note, count) in &tally.notes {
+            println!("{count}: {note}");
+        }
     }
     for (reason, count) in &tally.refused {
         println!("refused {count}: {reason}");

@@ -75,7 +75,7 @@ fn kind_of(why: &str) -> String {
 }
 
 /// Returns the instructions that may be replaced, last ones first.
-fn values(module: &Module) -> Vec<(ComputationId, InstructionId)> {
+pub(crate) fn values(module: &Module) -> Vec<(ComputationId, InstructionId)> {
     let mut candidates = Vec::new();
     for (id, computation) in module.computations() {
         for instruction in computation.post_order().into_iter().rev() {
@@ -89,7 +89,7 @@ fn values(module: &Module) -> Vec<(ComputationId, InstructionId)> {
 }
 
 /// Removes dead instructions.
-fn clean(mut module: Module) -> Option<Module> {
+pub(crate) fn clean(mut module: Module) -> Option<Module> {
     let dce = passes::by_name("dce").expect("dce is a pass");
     dce.run(&mut module).ok().map(|_| module)
 }
@@ -110,7 +110,7 @@ fn with_result(module: &Module, keep: usize) -> Option<Module> {
 }
 
 /// Replaces a value of the entry by a new parameter.
-fn with_parameter(module: &Module, id: InstructionId) -> Option<Module> {
+pub(crate) fn with_parameter(module: &Module, id: InstructionId) -> Option<Module> {
     let mut module = module.clone();
     let entry = module.entry();
     let computation = module.computation_mut(entry);
@@ -127,7 +127,7 @@ fn with_parameter(module: &Module, id: InstructionId) -> Option<Module> {
 }
 
 /// Replaces a value by an operand of its shape.
-fn with_operand(
+pub(crate) fn with_operand(
     module: &Module,
     computation: ComputationId,
     id: InstructionId,

@@ -66,6 +66,18 @@ pub fn text(seed: u64) -> Result<String, Outcome> {
     Ok(text)
 }
 
+/// Returns the modules of a graph with named dimensions, for all sizes and for fixed ones.
+pub(crate) fn modules(seed: u64) -> Result<(Vec<Module>, Setup), Outcome> {
+    let mut draw = Draw::new(seed ^ 0x73_697a_6564);
+    let size = 1 + draw.below(7);
+    let setup = Setup::draw(&mut draw);
+    let NamedGraph { graph, config, .. } = named_graph(seed, size)?;
+    let program = guarded(|| compiler::import(graph, config, &mut NoObserver));
+    let program = program.map_err(|error| refusal(&error, "importing"))?;
+    let sized = program.sized.into_iter().map(|sized| sized.module);
+    Ok((std::iter::once(program.module).chain(sized).collect(), setup))
+}
+
 fn check(graph: &GraphDef, config: &Config, setup: &Setup, seed: u64, notes: &mut Vec<String>) -> Outcome {
     let import = |config: &Config| compiler::import(graph.clone(), config.clone(), &mut NoObserver);
     let program = match guarded(|| import(config)) {

@@ -2,7 +2,7 @@
 
 use crate::check::{Setup, refusal};
 use crate::named::{self, Report};
-use crate::{Draw, Outcome, check, file_test, hlo_graph, minimize, tf_graph};
+use crate::{Draw, Outcome, check, edit, file_test, hlo_graph, minimize, tf_graph};
 use filetest::programs;
 use hlo::Module;
 
@@ -19,6 +19,8 @@ pub enum Kind {
     Tf,
     /// Any of these, depending on the seed.
     All,
+    /// Modules of the file tests, with random edits.
+    Files,
     /// Graphs of TensorFlow's ops whose feeds have named dimensions.
     Sizes,
 }
@@ -31,6 +33,7 @@ impl Kind {
             "programs" => Self::Programs,
             "quantized" => Self::Quantized,
             "tf" => Self::Tf,
+            "files" => Self::Files,
             "all" => Self::All,
             "sizes" => Self::Sizes,
             _ => return None,
@@ -63,6 +66,7 @@ pub fn subject(kind: Kind, seed: u64) -> Result<Subject, Outcome> {
     let module = match kind.of(seed) {
         Kind::Programs => programs::program(seed, size),
         Kind::Quantized => hlo_graph::quantized_module(seed, 2 + size / 3),
+        Kind::Files => edit::module(seed).map_err(|error| refusal(&error, "reading"))?,
         Kind::Tf => tf_graph::module(seed, 1 + size / 4)?,
         _ => hlo_graph::module(seed, size),
     };

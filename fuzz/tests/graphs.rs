@@ -3,6 +3,7 @@
 use fuzz_graphs::Outcome;
 use fuzz_graphs::named;
 use fuzz_graphs::subject::{Kind, run};
+use fuzz_graphs::translation;
 
 #[test]
 fn random_graphs_compute_what_the_evaluator_computes() {
@@ -31,4 +32,16 @@ fn graphs_with_named_dimensions_compute_what_fixed_sizes_compute() {
         masks += usize::from(report.notes.iter().any(|note| note == "masks"));
     }
     assert!(refused < 4 && pieces > 10 && masks > 10, "{refused} refused, {pieces} pieces, {masks} masks");
+}
+
+#[test]
+fn passes_keep_what_graphs_compute() {
+    for (kind, count) in [(Kind::All, 60), (Kind::Files, 100), (Kind::Sizes, 5)] {
+        for seed in 0..count {
+            let report = translation::run(kind, seed);
+            if let Outcome::Failed(why) = report.outcome {
+                panic!("{kind:?}, seed {seed}: {why}");
+            }
+        }
+    }
 }

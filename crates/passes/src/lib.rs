@@ -79,7 +79,12 @@ pub use while_loop::{
 
 /// Looks up a pass by name, for tests and for `--xla_disable_hlo_passes`.
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
-    let all: Vec<Box<dyn Pass>> = vec![
+    all().into_iter().find(|pass| pass.name() == name)
+}
+
+/// All passes, with default settings.
+pub fn all() -> Vec<Box<dyn Pass>> {
+    vec![
         Box::new(AttentionFusion::default()),
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
@@ -136,6 +141,5 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(WhileLoopSimplifier),
         Box::new(WhileLoopUninitializedBuffers),
         Box::new(ProducerDuplication),
-    ];
-    all.into_iter().find(|pass| pass.name() == name)
+    ]
 }

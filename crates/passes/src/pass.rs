@@ -1,6 +1,7 @@
 //! The interface of a pass.
 
 use hlo::Module;
+use std::ops::ControlFlow;
 use support::Result;
 
 /// Outcome of a pass.
@@ -33,4 +34,16 @@ pub trait Pass {
     fn name(&self) -> &'static str;
     /// Rewrites the module. After an error, the module may be in any state.
     fn run(&self, module: &mut Module) -> Result<Changed>;
+
+    /// Runs the pass like [`Pass::run`], and calls `applied` with the name of each rule after its
+    /// application. After a `Break`, the pass applies no further rule and leaves a valid module.
+    /// A pass without named rules calls nothing.
+    fn run_rules(
+        &self,
+        module: &mut Module,
+        applied: &mut dyn FnMut(&'static str) -> ControlFlow<()>,
+    ) -> Result<Changed> {
+        let _ = applied;
+        self.run(module)
+    }
 }

@@ -40,6 +40,11 @@ impl Pipeline {
         self.name
     }
 
+    /// The passes, in order.
+    pub fn passes(&self) -> impl Iterator<Item = &dyn Pass> {
+        self.passes.iter().map(|pass| &**pass)
+    }
+
     /// Removes the passes with a name.
     pub fn remove(&mut self, name: &str) {
         self.passes.retain(|pass| pass.name() != name);

@@ -206,7 +206,9 @@ impl Bytes {
         }
         let instruction = &computation[id];
         let number = |k: usize| splat(computation, instruction.operands()[k]);
-        let bytes = |k: usize| widened(computation, instruction.operands()[k]);
+        // Differences of fewer bits may wrap.
+        let is_exact = instruction.shape().as_array()?.element_type == PrimitiveType::S32;
+        let bytes = |k: usize| widened(computation, instruction.operands()[k]).filter(|_| is_exact);
         let (array, zero) = match instruction.op() {
             Op::Convert {} => (widened(computation, id), Some(ZeroPoint::Known(0))),
             Op::Subtract {} => {
@@ -232,9 +234,12 @@ impl Bytes {
     }
 }
 
-/// The bytes that a conversion to `s32` reads.
+/// The bytes that a conversion reads, if it keeps their values.
 fn widened(computation: &Computation, id: InstructionId) -> Option<InstructionId> {
     let Op::Convert {} = computation[id].op() else { return None };
+    if !is_wide_integer(computation[id].shape().as_array()?.element_type) {
+        return None;
+    }
     let from = computation[id].operands()[0];
     let is_byte = |id| {
         matches!(computation[id].shape().as_array()?.element_type, PrimitiveType::S8 | PrimitiveType::U8)

@@ -9,7 +9,8 @@ use support::Result;
 /// constant along the summands. One multiplication for each result takes the place of one for each
 /// weight, and it joins the dot's epilogue.
 ///
-/// Changes the rounding: sums are scaled instead of weights.
+/// Changes the rounding: sums are scaled instead of weights. With an infinite scale, a weight of 0
+/// no longer makes the result NaN.
 pub struct WeightScaleSinking;
 
 impl Pass for WeightScaleSinking {

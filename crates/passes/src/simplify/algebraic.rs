@@ -38,6 +38,7 @@ use crate::query::is_static;
 use graph::{Graph, Regions};
 use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use support::Result;
 
 /// Instructions to which a rule applies.
@@ -93,28 +94,62 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
 /// Applies all rules until none applies.
 pub struct AlgebraicSimplifier;
 
+impl AlgebraicSimplifier {
+    /// Names of all rules.
+    pub fn rule_names() -> impl Iterator<Item = &'static str> {
+        rules().map(|rule| rule.name)
+    }
+}
+
 impl Pass for AlgebraicSimplifier {
     fn name(&self) -> &'static str {
         "algebraic-simplifier"
     }
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
+        self.run_rules(module, &mut |_| ControlFlow::Continue(()))
+    }
+
+    fn run_rules(
+        &self,
+        module: &mut Module,
+        applied: &mut dyn FnMut(&'static str) -> ControlFlow<()>,
+    ) -> Result<Changed> {
         let mut changed = false;
         let regions = graph::regions(module);
         for id in crate::query::executed_computations(module) {
-            while sweep(module.computation_mut(id), &regions) {
-                changed = true;
+            loop {
+                let swept = sweep(module.computation_mut(id), &regions, applied);
+                changed |= swept != Swept::Unchanged;
+                match swept {
+                    Swept::Changed => {}
+                    Swept::Unchanged => break,
+                    Swept::Stopped => return Ok(Changed::Yes),
+                }
             }
         }
         Ok(changed.into())
     }
 }
 
-/// Applies rules in one pass over a computation. Returns true if any applied.
-fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
-    let mut changed = false;
+/// Outcome of one pass over a computation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Swept {
+    Unchanged,
+    Changed,
+    /// Changed, and no further rule may be applied.
+    Stopped,
+}
+
+/// Applies rules in one pass over a computation.
+fn sweep(
+    computation: &mut Computation,
+    regions: &Regions,
+    applied: &mut dyn FnMut(&'static str) -> ControlFlow<()>,
+) -> Swept {
+    let mut swept = Swept::Unchanged;
     let mut by_opcode: BTreeMap<Opcode, Vec<&Rule>> = BTreeMap::new();
-    for id in computation.post_order() {
+    'instructions: for id in computation.post_order() {
         if !is_static(computation, id) || matches!(computation[id].op(), Op::Parameter { .. }) {
             continue;
         }
@@ -135,21 +170,25 @@ fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
                 rule.name
             );
             computation.replace_all_uses(id, new);
-            changed = true;
+            swept = Swept::Changed;
+            if applied(rule.name).is_break() {
+                swept = Swept::Stopped;
+                break 'instructions;
+            }
             break;
         }
     }
-    if changed {
+    if swept != Swept::Unchanged {
         crate::simplify::dce::sweep(computation);
     }
-    changed
+    swept
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn rule_names_are_unique() {
-        let mut names: Vec<&str> = super::rules().map(|rule| rule.name).collect();
+        let mut names: Vec<&str> = super::AlgebraicSimplifier::rule_names().collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

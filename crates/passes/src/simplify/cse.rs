@@ -2,6 +2,7 @@
 
 use crate::pass::{Changed, Pass};
 use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
+use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -51,7 +52,7 @@ impl Pass for CommonSubexpressionElimination {
 /// constants may remain.
 const MAX_CANDIDATES: usize = 256;
 
-/// Some bytes of a constant: the first, middle, and last ones. Empty for other instructions.
+/// Some bytes of a constant array: the first, middle, and last ones. Empty for other instructions.
 type Sample = [u8; 3 * SAMPLE];
 
 /// Number of bytes in each part of a sample.
@@ -59,7 +60,7 @@ const SAMPLE: usize = 16;
 
 fn sample(op: &Op) -> Sample {
     let mut sample = [0; 3 * SAMPLE];
-    if let Op::Constant { literal } = op {
+    if let Op::Constant { literal: literal @ Literal::Array { .. } } = op {
         let bytes = literal.bytes();
         let starts = [0, bytes.len() / 2, bytes.len().saturating_sub(SAMPLE)];
         for (part, start) in sample.chunks_exact_mut(SAMPLE).zip(starts) {
