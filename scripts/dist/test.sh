@@ -63,7 +63,7 @@ for part in $parts; do
       root=$(fresh wheel)
       cp "$(ls -t target/wheels/tfcompile-*.whl | head -n 1)" "$root/test"
       cp scripts/dist/use_wheel.py "$root/test"
-      inside "$root" "$install python3 python3-venv; python3 -m venv v; v/bin/pip -q install ./tfcompile-*.whl; v/bin/python use_wheel.py"
+      inside "$root" "$install python3 python3-venv python3-numpy; python3 -m venv --system-site-packages v; v/bin/pip -q install --no-index ./tfcompile-*.whl; v/bin/python use_wheel.py"
       ;;
     image)
       # The image's base is the fresh Debian; the steps are those of the file.
