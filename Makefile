@@ -221,7 +221,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.
-PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify targets web sessions hlo walkthrough \
+PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify report targets web sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
 	scripts/test_docs.sh $(UPDATE) README.md $(PAGES:%=docs/%.md)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the pages of `tfcompile hlo --format html` and `tfcompile profile` in a browser: the
+# Tests the pages of `tfcompile hlo --format html`, `profile`, and `report` in a browser: the
 # layout's own test, then the contents shown for a graph with a loop and for one with thousands of
 # instructions. Stores screenshots next to the pages.
 #   scripts/test_pictures.sh TOOL [OUT]
@@ -120,9 +120,43 @@ open profile.html "" --screenshot="$out/profile.png"
 shows unrolled.html "#find=z.150.3&at=3750" "5,003 boxes" "1 found"
 open unrolled.html "" --screenshot="$out/unrolled.png"
 
+# Reports: a loop with a hostile name, and a network of 1,200 layers, driven by keys and clicks.
+sed 's|power/<square>|power/</script><script>hostile=1</script>|' "$out/loop.hlo" > "$out/hostile.hlo"
+python3 - "$out/many.json" <<'PYTHON'
+import json, sys
+layer = lambda k: {
+    "name": f"op.{k}", "kind": "convolution", "node": f"net/block_{k // 12}/op_{k % 12}", "group": "", "shape": "f32[8]",
+    "precision": "f32", "flops": 1000 + k, "transcendentals": 0, "bytes": 64, "runs": 1, "nanoseconds": float(k % 97 + 1),
+    "share_of_peak": None, "code_bytes": 100, "weight_bytes": 32, "strategy": "flat loop", "reason": "", "candidates": [],
+    "accuracy": None, "not_compared": None,
+}
+sizes = dict.fromkeys(["code", "constants", "scratch", "stack", "feeds", "variables", "results"], 0)
+json.dump({
+    "schema": "tfcompile-report", "version": 1, "name": "many", "kind": "model", "target": "none", "precision": ["f32"],
+    "time": None, "peak": None, "sizes": {**sizes, "arena": 4096}, "layers": [layer(k) for k in range(1200)],
+    "moments": [{"layer": k, "name": f"op.{k}", "bytes": 64 * (k % 50)} for k in range(1200)],
+    "buffers": [{"name": "b", "node": "", "shape": "f32[8]", "offset": 0, "bytes": 64, "live": [[3, 900]]}],
+    "constants": [], "results": [], "missing": [],
+}, open(sys.argv[1], "w"))
+PYTHON
+"$tool" report "$out/hostile.hlo" --seconds 0.01 --no-peak --quiet -o "$out/report.html"
+"$tool" report "$out/many.json" --quiet -o "$out/many.html"
+"$tool" report "$out/many.json" --diff "$out/many.json" --quiet -o "$out/many_diff.html"
+for page in report many many_diff; do
+  { cat "$out/$page.html"; echo "<script>"; cat crates/report/tests/page.js; echo "</script>"; } > "$out/driven.html"
+  open driven.html "" --dump-dom > "$out/document.html"
+  grep -q "passed: report of " "$out/document.html" || {
+    echo "test_pictures: $page.html: $(grep -o 'failed: .*' "$out/document.html" | tail -n 1)" >&2
+    exit 1
+  }
+  for width in 1280 480; do
+    open "$page.html" "" --window-size=$width,1600 --screenshot="$out/$page.$width.png"
+  done
+done
+
 # Graphviz, if installed, accepts the other form.
 "$tool" hlo "$out/loop.hlo" --stage import --format dot -o "$out/loop.dot"
 if command -v dot > /dev/null; then
   dot -Tsvg "$out/loop.dot" -o "$out/loop.svg"
 fi
-echo "test_pictures: layouts, a loop opened on the way to its product, 5,003 boxes; screenshots in $out"
+echo "test_pictures: layouts, a loop opened on the way to its product, 5,003 boxes, reports by keys and clicks; screenshots in $out"

@@ -38,6 +38,7 @@ mod assign;
 mod check;
 mod classes;
 mod constants;
+mod live;
 mod moves;
 mod order;
 mod pack;
@@ -50,6 +51,7 @@ mod values;
 pub use assign::assign;
 pub use check::check;
 pub use constants::{ConstantsBlock, ConstantsPool};
+pub use live::{Liveness, liveness};
 pub use schedule::{Schedule, schedule};
 
 use hlo::{ComputationId, InstructionId};

@@ -12,5 +12,6 @@ pub(crate) mod inspect;
 pub(crate) mod manual;
 pub(crate) mod profile;
 pub(crate) mod quantize;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod verify;

@@ -3,8 +3,8 @@
 use crate::args::model::{COMPILATION, ModelArgs};
 use crate::args::xla_flags::XlaFlags;
 use crate::commands::{
-    bench, build_model, check, config, explain, headers, hlo, init, inspect, manual, profile, quantize, run,
-    verify,
+    bench, build_model, check, config, explain, headers, hlo, init, inspect, manual, profile, quantize,
+    report, run, verify,
 };
 use crate::files::outputs;
 use crate::original::{aot_compile_cpu, compile, freeze, xla_extract};
@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Run a model in this process and write a page that shows the time of each kernel
     #[command(after_help = "Example:\n  tfcompile profile model.pb --steps=200 -o model.profile.html")]
     Profile(profile::Profile),
+    /// Write a page with the figures of a model, compare them with older ones, or check a budget
+    #[command(after_help = "Example:\n  tfcompile report model.pb --budget budget.toml -o model.html")]
+    Report(report::Report),
     /// Write a model whose layers compute with integers, or store their weights in fewer bits
     #[command(
         after_help = "Example:\n  tfcompile quantize model.pb --data calibration.npz -o model_int8.mlir"
@@ -131,6 +134,7 @@ pub(crate) fn dispatch(cli: Cli, xla: &XlaFlags) -> Result<()> {
         Some(Command::Run(arguments)) => run::run(&arguments, xla),
         Some(Command::Bench(arguments)) => bench::run(&arguments, xla),
         Some(Command::Profile(arguments)) => profile::run(&arguments, xla),
+        Some(Command::Report(arguments)) => report::run(&arguments, xla),
         Some(Command::Quantize(arguments)) => quantize::run(&arguments, xla),
         Some(Command::Verify(arguments)) => verify::run(&arguments, xla),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),

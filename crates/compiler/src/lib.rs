@@ -45,7 +45,7 @@ pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
-pub use kernel::Counter;
+pub use kernel::{Counter, kernel_name};
 pub use load::{foreign, load};
 pub use loadable::{Loadable, compile_loadable};
 pub use open_program::OpenSizes;

@@ -60,4 +60,4 @@ pub use entry::custom_call::ABORT_STATUS;
 pub use entry::pieces::{Batch, BatchArray, Parts, Piece, duration};
 pub use entry::profile::Counter;
 pub use entry::regions;
-pub use lower::{EntryOptions, Lowered, lower, lower_batch, lower_with};
+pub use lower::{EntryOptions, Lowered, kernel_name, lower, lower_batch, lower_with};

@@ -226,7 +226,7 @@ pub(crate) fn parts(
 }
 
 /// Returns the instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
-pub(crate) fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
+pub fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
     let instruction = &module[computation][instruction];
     let node = match instruction.op() {
         Op::Fusion { calls, .. } if instruction.metadata().op_name.is_empty() => {

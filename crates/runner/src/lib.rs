@@ -28,6 +28,7 @@ mod precision;
 mod profile;
 mod profile_options;
 mod quantization;
+mod report;
 mod signature;
 pub mod summary;
 mod verify;
@@ -50,8 +51,9 @@ pub use quantization::{
     quantize,
 };
 pub use quantize::Method;
+pub use report::{ReportOptions, add_accuracy, add_result_errors, measure_report, report};
 pub use signature::Signature;
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,
-    compare_run, verify,
+    compare_run, verify, verify_kernels,
 };

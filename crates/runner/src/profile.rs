@@ -215,7 +215,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Returns the number of bytes that the ranges cover together.
-fn union(ranges: impl Iterator<Item = (u64, u64)>) -> u64 {
+pub(crate) fn union(ranges: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut ranges: Vec<(u64, u64)> = ranges.map(|(offset, size)| (offset, offset + size)).collect();
     ranges.sort_unstable();
     let (mut covered, mut end) = (0, 0);

@@ -119,6 +119,11 @@ pub fn verify(
     Ok(report)
 }
 
+/// Compares each kernel of a program with the evaluator, and not the whole.
+pub fn verify_kernels(subject: &Subject<'_>, options: &VerifyOptions) -> Result<Vec<KernelCheck>> {
+    kernel_check::check(subject, options, &mut |_, _, _| {})
+}
+
 impl VerifyReport {
     /// True if everything is correct.
     pub fn passed(&self) -> bool {

@@ -110,6 +110,8 @@ codes! {
         FailedRun = 802,
         /// A GPU or its driver: none, too old, out of memory, or a kernel that failed.
         Device = 803,
+        /// Figure over its limit in a budget.
+        Budget = 804,
 
         /// Graph, placement, or option that a session does not accept.
         Session = 901,

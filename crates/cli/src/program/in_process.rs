@@ -40,7 +40,17 @@ impl Program {
         xla: &XlaFlags,
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
-        let (target, device) = (target(flags)?, open_device(flags)?);
+        Self::compile_for(flags, runnable(flags)?, xla, check)
+    }
+
+    /// Like [`Program::compile`], for a machine that may be another one.
+    pub(crate) fn compile_for(
+        flags: &ModelArgs,
+        target: Target,
+        xla: &XlaFlags,
+        check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
+    ) -> Result<Self> {
+        let device = open_device(flags)?;
         let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !flags.quiet {
             xla.warn();
@@ -99,7 +109,7 @@ fn open_device(flags: &ModelArgs) -> Result<Option<Device>> {
 }
 
 /// Machine to compile for. Returns an error if its code cannot run here.
-fn target(flags: &ModelArgs) -> Result<Target> {
+pub(crate) fn runnable(flags: &ModelArgs) -> Result<Target> {
     if flags.device_kind()?.is_some() {
         return compiler::host("native");
     }

@@ -1,0 +1,1 @@
+summary(); layers(); memory(); roofline(); constants(); accuracy();

@@ -1,0 +1,45 @@
+// Drives a report's page as a reader does, and writes what it found to the document's title.
+"use strict";
+addEventListener("load", () => setTimeout(() => {
+  const failures = [], check = (what, holds) => { if (!holds) failures.push(what); };
+  const press = (target, key) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const box = by("layers"), rows = () => [...document.querySelectorAll(".row")];
+  const many = report.layers.length > 1000;
+  check("only visible rows are elements", rows().length > 0 && rows().length < 60);
+  check("one row is chosen", document.querySelectorAll(".row.chosen").length === 1);
+  press(box, "Home");
+  const scope = state.rows[0];
+  if (scope.items) {
+    const before = state.rows.length, wasOpen = state.open.has(scope.path);
+    press(box, wasOpen ? "ArrowLeft" : "ArrowRight");
+    check("an arrow opens or closes a scope", state.rows.length !== before);
+    press(box, wasOpen ? "ArrowRight" : "ArrowLeft");
+    check("the other arrow undoes that", state.rows.length === before);
+  }
+  press(box, "ArrowDown");
+  check("down moves to the next row", state.at === 1 || state.rows.length === 1);
+  press(box, "End");
+  check("End reaches the last row", state.at === state.rows.length - 1 && document.getElementById("row-" + state.at) !== null);
+  press(document.body, "/");
+  check("slash focuses the search", document.activeElement === by("search"));
+  by("search").value = many ? "block_7/op_3" : "<" + "/script>";
+  by("search").dispatchEvent(new Event("input"));
+  check("the search finds one layer", by("hits").textContent === "1 found");
+  press(by("search"), "Enter");
+  check("the found layer has details", by("detail").textContent.includes("strategy"));
+  press(by("search"), "Escape");
+  check("Escape ends the search", by("hits").textContent === "");
+  document.querySelectorAll("#head button")[document.querySelectorAll("#head button").length - 9].click();
+  const times = state.rows.map((row) => row.sum.nanoseconds);
+  check("a heading sorts layers by time", times.length === report.layers.length && times.every((t, k) => k === 0 || times[k - 1] >= t));
+  const canvas = by("memory"), middle = Math.floor(report.moments.length / 2);
+  canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: canvas.getBoundingClientRect().left + canvas.clientWidth * (middle + 0.5) / report.moments.length, clientY: canvas.getBoundingClientRect().top + 9 }));
+  check("a click shows the buffers of a moment", by("live").textContent.startsWith(`moment ${middle + 1} of `));
+  press(canvas, "ArrowRight");
+  check("an arrow shows the next moment", by("live").textContent.startsWith(`moment ${Math.min(middle + 2, report.moments.length)} of `));
+  check("the page is not wider than the window", document.documentElement.scrollWidth <= innerWidth);
+  check("hostile names run nothing", !window.hostile);
+  const result = document.createElement("pre");
+  result.textContent = failures.length ? "failed: " + failures.join("; ") : `passed: report of ${report.layers.length} layers`;
+  document.body.append(result);
+}, 300));

@@ -1,0 +1,167 @@
+//! Reports, differences, budgets, and pages of figures that are written by hand.
+
+use report::{Budget, Change, Diff, Layer, Moment, Report, ResultError, Source, Time, github, html, junit};
+
+fn layer(node: &str, nanoseconds: f64) -> Layer {
+    Layer {
+        name: "fusion".to_owned(),
+        node: node.to_owned(),
+        precision: "f32".to_owned(),
+        strategy: "flat loop".to_owned(),
+        nanoseconds: Some(nanoseconds),
+        code_bytes: Some(100),
+        runs: Some(1),
+        ..Layer::default()
+    }
+}
+
+fn sample() -> Report {
+    let mut report = Report::new("model.pb", "model");
+    report.time = Some(Time { source: Source::Measured, nanoseconds: 3e6, p90: None, runs: 9, threads: 1 });
+    report.sizes.code = 1000;
+    report.sizes.constants = 2000;
+    report.sizes.arena = 4096;
+    report.sizes.feeds = 64;
+    report.layers = vec![layer("a/x", 1e6), layer("a/y", 2e6)];
+    report.moments = vec![Moment { layer: Some(1), name: "fusion".to_owned(), bytes: 64 }];
+    report.results = vec![ResultError { name: "y".to_owned(), largest: 0.5, relative: 1e-4, magnitude: 2.0 }];
+    report
+}
+
+#[test]
+fn a_report_is_read_as_it_was_written() {
+    let report = sample();
+    let text = report.to_json().expect("JSON");
+    assert_eq!(Report::parse(text.as_bytes()).expect("a report"), report);
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["schema"], "tfcompile-report");
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["time"]["source"], "measured");
+    assert_eq!(json["layers"][0]["node"], "a/x");
+    assert_eq!(json["sizes"]["arena"], 4096);
+}
+
+#[test]
+fn damaged_reports_are_refused() {
+    let mut outside = sample();
+    outside.moments[0].layer = Some(2);
+    let outside = outside.to_json().expect("JSON");
+    let text = sample().to_json().expect("JSON");
+    for (damaged, message) in [
+        ("{}", "expected \"schema\""),
+        ("[", "not a report"),
+        (&text.replace("\"version\": 1", "\"version\": 2"), "expected version 1"),
+        (&text.replace("\"runs\": 9", "\"runs\": \"nine\""), "damaged report"),
+        (&outside, "the number of a layer is too large"),
+    ] {
+        let error = Report::parse(damaged.as_bytes()).expect_err("refused");
+        assert!(error.message().contains(message), "{error:?}");
+    }
+}
+
+#[test]
+fn a_difference_names_what_changed() {
+    let old = sample();
+    let mut new = sample();
+    new.layers = vec![layer("a/y", 2.3e6), layer("b", 1.0)];
+    new.layers[0].strategy = "tiled dot".to_owned();
+    new.layers[0].weight_bytes = 7;
+    new.sizes.arena = 8192;
+    let diff = Diff::new(&old, &new);
+    let names: Vec<(&str, &[Change])> =
+        diff.layers.iter().map(|layer| (layer.name.as_str(), &layer.changes[..])).collect();
+    assert_eq!(
+        names,
+        [
+            ("a/y", &[Change::Slower, Change::Larger, Change::Strategy][..]),
+            ("b", &[Change::Added]),
+            ("a/x", &[Change::Removed]),
+        ]
+    );
+    let arena = diff.figures.iter().find(|figure| figure.name == "arena").expect("a figure");
+    assert_eq!((arena.old, arena.new), (Some(4096.0), Some(8192.0)));
+}
+
+#[test]
+fn modeled_and_measured_times_are_not_compared() {
+    let (old, mut new) = (sample(), sample());
+    new.time = new.time.map(|time| Time { source: Source::Modeled, nanoseconds: 9e9, ..time });
+    new.layers[0].nanoseconds = Some(1e9);
+    let diff = Diff::new(&old, &new);
+    assert!(diff.layers.iter().all(|layer| layer.changes.is_empty()));
+    assert!(diff.figures.iter().all(|figure| figure.name != "latency"));
+    assert_eq!(diff.notes.len(), 1);
+}
+
+#[test]
+fn a_budget_names_its_broken_lines() {
+    let text = "# CI\nlatency = \"2.5 ms\"\nsize = 3000\nram = \"4 KiB\" # bytes\n\n[error]\n\"y\" = 1e-3\n\"z\" = 1\n";
+    let budget = Budget::parse(text, "budget.toml").expect("a budget");
+    let findings = budget.check(&sample());
+    let broken: Vec<(usize, &str)> =
+        findings.iter().filter(|f| !f.passed).map(|f| (f.line, f.message.as_str())).collect();
+    assert_eq!(
+        broken,
+        [
+            (2, "latency is 3.00 ms, over the budget of 2.50 ms, 20.0% more"),
+            (4, "ram is 4.2 kB, over the budget of 4.1 kB, 1.6% more"),
+            (8, "error of 'z': no such result; the results are 'y'"),
+        ]
+    );
+    let annotations = github("a,b:budget.toml", &findings);
+    assert_eq!(
+        annotations.lines().next(),
+        Some(
+            "::error file=a%2Cb%3Abudget.toml,line=2,title=budget latency::latency is 3.00 ms, over the budget of 2.50 ms, 20.0%25 more"
+        )
+    );
+    assert_eq!(annotations.lines().count(), 3);
+    let xml = junit("<&>.toml", &findings);
+    assert!(xml.contains("<testsuite name=\"&lt;&amp;&gt;.toml\" tests=\"5\" failures=\"3\">"), "{xml}");
+    assert_eq!(xml.matches("<failure ").count(), 3);
+}
+
+#[test]
+fn modeled_times_break_a_latency_budget() {
+    let mut report = sample();
+    report.time = report.time.map(|time| Time { source: Source::Modeled, ..time });
+    let budget = Budget::parse("latency = \"1 s\"", "b").expect("a budget");
+    let findings = budget.check(&report);
+    assert!(!findings[0].passed && findings[0].message.contains("no measured time"), "{findings:?}");
+}
+
+#[test]
+fn wrong_budgets_are_refused_with_their_line() {
+    for (text, message) in [
+        ("", "without limits"),
+        ("ram", "b:1: expected KEY = VALUE"),
+        ("\nspeed = 1", "b:2: unknown key 'speed'"),
+        ("ram = \"2 parsecs\"", "b:1: ram: expected a size"),
+        ("ram = -1", "b:1: ram: expected a size"),
+        ("latency = 5", "b:1: latency: expected a time"),
+        ("ram = 1\nram = 2", "b:2: duplicate key 'ram'"),
+        ("[other]\n", "b:1: unknown section [other]"),
+        ("[error]\ny = \"small\"", "b:2: 'y': expected the largest relative error"),
+    ] {
+        let error = Budget::parse(text, "b").expect_err(text);
+        assert!(error.message().contains(message), "{text}: {}", error.message());
+    }
+}
+
+#[test]
+fn hostile_names_close_no_element_and_nothing_is_fetched() {
+    let hostile = "</script><script>alert(1)</script><!--{{style}}";
+    let mut report = sample();
+    report.name = hostile.to_owned();
+    report.layers[0].node = hostile.to_owned();
+    let page = html(&report, Some(&sample()));
+    assert!(!page.contains("<script>alert"));
+    assert_eq!(page.matches("</script>").count(), 2, "the data and the scripts");
+    for word in ["http://", "https://", "src=", "@import", "fetch("] {
+        assert!(!page.contains(word), "{word}");
+    }
+    let begin = page.find("id=\"data\">").expect("data") + "id=\"data\">".len();
+    let json = &page[begin..begin + page[begin..].find("</script>").expect("an end")];
+    let data: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(data["report"]["layers"][0]["node"], hostile);
+}
