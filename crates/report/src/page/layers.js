@@ -5,15 +5,16 @@ const root = { path: "", children: new Map(), layers: [] };
 const changeOf = new Map();
 const sums = ["nanoseconds", "flops", "bytes", "code_bytes", "weight_bytes"];
 const columns = [
-  ["layer", (r) => r.label, (r) => r.label], ["kind", (r) => r.layer ? r.layer.kind : `${r.count}`, (r) => r.layer ? r.layer.kind : ""],
+  ["layer", (r) => r.label, (r) => r.label],
   ["time", (r) => time(r.sum.nanoseconds), (r) => r.sum.nanoseconds], ["of run", (r) => total ? percent(r.sum.nanoseconds / total) : "", (r) => r.sum.nanoseconds],
+  ["kind", (r) => r.layer ? r.layer.kind : `${r.count} layers`, (r) => r.layer ? r.layer.kind : ""],
   ["of peak", (r) => r.layer ? percent(r.layer.share_of_peak) : "", (r) => r.layer ? r.layer.share_of_peak || 0 : 0],
   ["flops", (r) => count(r.sum.flops), (r) => r.sum.flops], ["bytes", (r) => bytes(r.sum.bytes), (r) => r.sum.bytes],
   ["code", (r) => r.sum.code_bytes === 0 ? "shared" : bytes(r.sum.code_bytes), (r) => r.sum.code_bytes], ["weights", (r) => bytes(r.sum.weight_bytes), (r) => r.sum.weight_bytes],
   ["precision", (r) => r.layer ? r.layer.precision : "", (r) => r.layer ? r.layer.precision : ""],
   ["error / limit", (r) => r.layer && r.layer.accuracy ? percent(r.layer.accuracy.share_of_limit) : "", (r) => r.layer && r.layer.accuracy ? r.layer.accuracy.share_of_limit : -1],
 ];
-if (diff) columns.splice(1, 0, ["changed", (r) => r.changes || "", (r) => r.changes || ""]);
+if (diff) columns.splice(3, 0, ["changed", (r) => r.changes || "", (r) => r.changes || ""]);
 let total = 0;
 function plant() {
   for (const layer of report.layers) total += layer.nanoseconds || 0;
@@ -90,7 +91,7 @@ function paint() {
     if (item.items) row.setAttribute("aria-expanded", state.open.has(item.path));
     row.style.top = k * ROW + "px";
     columns.forEach(([name, show], c) => {
-      const cell = element("span", (c === 0 && item.items ? (state.open.has(item.path) ? "\u25be " : "\u25b8 ") : "") + show(item), row, c === 0 ? "left" : name === "of run" ? "bar" : "");
+      const cell = element("span", (c === 0 && item.items ? (state.open.has(item.path) ? "\u25be " : "\u25b8 ") : "") + show(item), row, c === 0 ? "left name" : ["changed", "kind"].includes(name) ? "left" : name === "of run" ? "bar" : "");
       cell.setAttribute("role", "gridcell");
       if (c === 0) { cell.style.paddingLeft = 8 + 16 * item.depth + "px"; cell.title = item.layer ? nameOf(item.layer) : item.path; }
       if (name === "of run" && total) cell.style.setProperty("--part", item.sum.nanoseconds / total);
@@ -145,6 +146,7 @@ function heads() {
   by("head").replaceChildren(...columns.map(([name], c) => {
     const button = element("button", name, null, state.sort === c ? (state.up ? "up" : "down") : "");
     button.setAttribute("role", "columnheader");
+    if (["layer", "changed", "kind"].includes(name)) button.classList.add("left");
     button.addEventListener("click", () => {
       if (state.sort !== c) { state.sort = c; state.up = c === 0; } else if (state.up === (c === 0)) state.up = !state.up; else state.sort = null;
       heads(); refresh();
@@ -154,8 +156,9 @@ function heads() {
 }
 function layers() {
   const box = by("layers");
-  box.style.setProperty("--columns", `minmax(190px, 2fr) ${diff ? "170px " : ""}105px 85px 80px 80px 85px 92px 92px 92px 125px 120px`);
-  box.style.setProperty("--width", (diff ? 1320 : 1150) + "px");
+  // The name stays in view while the other columns scroll.
+  box.style.setProperty("--columns", `minmax(var(--name), 2fr) 82px 70px ${diff ? "210px " : ""}98px 74px 78px 84px 84px 84px 105px 105px`);
+  box.style.setProperty("--width", `calc(var(--name) + ${diff ? 1074 : 864}px)`);
   plant(); heads(); refresh();
   box.addEventListener("scroll", paint);
   by("search").addEventListener("input", () => { state.query = by("search").value; state.at = 0; box.scrollTop = 0; refresh(); });
