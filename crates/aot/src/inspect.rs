@@ -57,7 +57,9 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
     } else {
         add(None, file)?;
     }
-    if records.is_empty() {
+    if records.is_empty() && file.starts_with(&wasm::MAGIC) {
+        Err(Error::invalid("the module contains no tfcompile metadata: build it with --emit=wasm,metadata"))
+    } else if records.is_empty() {
         Err(Error::invalid(
             "the file contains no tfcompile metadata: expected an object, archive, or library that tfcompile wrote",
         ))

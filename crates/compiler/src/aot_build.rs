@@ -36,6 +36,8 @@ pub struct AotOptions {
     pub constants: ConstantsMode,
     /// True to include metadata in the function's object.
     pub describe_object: bool,
+    /// True to include metadata in the module for the web, which its users load.
+    pub describe_web: bool,
     /// True to serialize the unoptimized HLO.
     pub session_module: bool,
     /// Target, entry point, and passes. `constants` takes precedence over its `embed_constants`.
@@ -55,6 +57,7 @@ impl AotOptions {
             benchmark_program: false,
             constants: ConstantsMode::Embed,
             describe_object: false,
+            describe_web: false,
             session_module: false,
             back,
         }
@@ -325,7 +328,10 @@ fn write(
     let c_header = options.c_header.as_ref().map(|c| aot::c_header(&artifact, c)).transpose()?;
     let rust = options.rust.as_ref().map(|rust| aot::rust_module(&artifact, rust)).transpose()?;
     let output = &object.code.output.object;
-    let web = options.web.as_ref().map(|name| aot::web_module(&artifact, output, name)).transpose()?;
+    let mut web = options.web.as_ref().map(|name| aot::web_module(&artifact, output, name)).transpose()?;
+    if let Some(web) = web.as_mut().filter(|_| options.describe_web) {
+        web.wasm = aot::with_metadata(std::mem::take(&mut web.wasm), &artifact)?;
+    }
     let test_program = options.test_program.then(|| aot::test_program(&artifact)).transpose()?;
     let benchmark_program =
         options.benchmark_program.then(|| aot::benchmark_program(&artifact)).transpose()?;

@@ -24,6 +24,7 @@ mkdir -p "$out/packages"
     @tensorflow/tfjs@4.22.0 @tensorflow/tfjs-backend-wasm@4.22.0 @litertjs/core@2.5.3)
 ln -sfn "$out/packages/node_modules" "$out/npm"
 for model in $models; do
+  [ -f "$graphs/$model/graph.pb" ] || scripts/models.sh "$shared/oracle" "$model"
   if [ ! -f "$out/models/$model/io.json" ]; then
     mkdir -p "$out/prepared/$model"
     "$python" "$shared/bench/prepare.py" "$graphs/$model" "$out/prepared/$model" >/dev/null

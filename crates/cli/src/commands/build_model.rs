@@ -229,6 +229,7 @@ fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result
             Constants::File => ConstantsMode::File,
         },
         describe_object: true,
+        describe_web: has_metadata,
         ..AotOptions::new(class, back)
     })
 }

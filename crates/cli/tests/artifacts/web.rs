@@ -51,6 +51,26 @@ fn a_module_takes_batches_and_refuses_others() {
 }
 
 #[test]
+fn a_module_describes_itself_if_asked_to() {
+    let out = tempfile::tempdir().expect("a directory");
+    build(out.path(), &["--target=wasm32"]);
+    let message = refuse(tfcompile(out.path()).args(["inspect", "scale.wasm"]), out.path());
+    assert!(message.contains("build it with --emit=wasm,metadata"), "{message}");
+    build(out.path(), &["--target=wasm32", "--emit=wasm,metadata"]);
+    let output = succeed(tfcompile(out.path()).args(["inspect", "scale.wasm"]));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("wasm32-unknown-unknown") && text.contains("f32[batch,4]"), "{text}");
+    let script = r#"
+        import { load } from "./scale.js";
+        const model = await load();
+        model.sizes.batch = 1;
+        model.args.x.set([1, 2, 3, 4]);
+        console.log(model.run().y.join());
+        "#;
+    assert_eq!(node(out.path(), script), "3,6,9,13\n");
+}
+
+#[test]
 fn weights_in_a_file_arrive_as_a_stream_and_must_belong_to_the_program() {
     let out = tempfile::tempdir().expect("a directory");
     build(out.path(), &["--target=wasm32", "--constants=file"]);
