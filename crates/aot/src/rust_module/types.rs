@@ -159,7 +159,7 @@ fn model(out: &mut Text, source: &Source<'_>) {
         out.line(&format!("    device: {RUNTIME}::Device,"));
     }
     if !source.sizes.is_empty() {
-        out.line("    // How much each is below the largest size.");
+        out.line("    // Difference of each size from the largest.");
         out.line(&format!("    sizes: [usize; {}],", source.sizes.len()));
     }
     if source.artifact.constants_file.is_some() {

@@ -143,7 +143,8 @@ fn figures(arguments: &Report, path: &Path, xla: &XlaFlags, with_errors: bool) -
         if is_saved_report(&bytes) {
             return Figures::parse(&bytes).map_err(|e| e.context(&name));
         }
-        let is_object = |extension: &str| ["o", "obj", "a", "lib", "so", "dylib"].contains(&extension);
+        let is_object =
+            |extension: &str| ["o", "obj", "a", "lib", "so", "dylib", "wasm"].contains(&extension);
         if path.extension().and_then(|extension| extension.to_str()).is_some_and(is_object) {
             let records = compiler::guarded(|| aot::read_metadata(&bytes)).map_err(|e| e.context(&name))?;
             let [record] = &records[..] else {

@@ -12,7 +12,7 @@ pub struct Batched {
     memory: ::std::boxed::Box<BatchedMemory>,
     workers: ::core::option::Option<::std::sync::Arc<dyn ::tfcompile_runtime::Workers>>,
     scratch: ::tfcompile_runtime::AlignedBlock,
-    // How much each is below the largest size.
+    // Difference of each size from the largest.
     sizes: [usize; 1],
 }
 
