@@ -81,7 +81,7 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-web-sample test-aarch64 test-microcontrollers-sample test-sanitizers test-device-runtime test-gpu-sample test-c-source-sample test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-web-sample test-aarch64 test-microcontrollers-sample test-sanitizers test-device-runtime test-gpu-sample test-c-source-sample test-pictures test-json test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -218,6 +218,10 @@ test-xla: setup-test ## let XLA parse and run our output in every form, and comp
 	examples/experiments/xla.sh
 test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
+
+.PHONY: test-json
+test-json: tools ## check what --json prints against docs/schema.json, and docs/json.md (UPDATE=--update: write it)
+	$$(scripts/venv.sh venv-json jsonschema==4.25.1 numpy==1.26.4) scripts/json_schema.py "$(TOOL)" $(UPDATE)
 
 .PHONY: test-docs
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.

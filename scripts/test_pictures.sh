@@ -126,7 +126,7 @@ python3 - "$out/many.json" <<'PYTHON'
 import json, sys
 layer = lambda k: {
     "name": f"op.{k}", "kind": "convolution", "node": f"net/block_{k // 12}/op_{k % 12}", "group": "", "shape": "f32[8]",
-    "precision": "f32", "flops": 1000 + k, "transcendentals": 0, "bytes": 64, "runs": 1, "nanoseconds": float(k % 97 + 1),
+    "precision": "f32", "flops": 1000 + k, "transcendentals": 0, "bytes": 64, "runs": 1, "seconds": (k % 97 + 1) * 1e-9,
     "share_of_peak": None, "code_bytes": 100, "weight_bytes": 32, "strategy": "flat loop", "reason": "", "candidates": [],
     "accuracy": None, "not_compared": None,
 }

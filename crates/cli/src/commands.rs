@@ -1,5 +1,6 @@
 //! Commands, one file for each.
 
+pub(crate) mod autotune;
 pub(crate) mod bench;
 pub(crate) mod build_model;
 pub(crate) mod check;

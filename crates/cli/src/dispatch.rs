@@ -3,8 +3,8 @@
 use crate::args::model::{COMPILATION, ModelArgs};
 use crate::args::xla_flags::XlaFlags;
 use crate::commands::{
-    bench, build_model, check, config, explain, headers, hlo, init, inspect, manual, profile, quantize,
-    report, run, verify,
+    autotune, bench, build_model, check, config, explain, headers, hlo, init, inspect, manual, profile,
+    quantize, report, run, verify,
 };
 use crate::files::outputs;
 use crate::original::{aot_compile_cpu, compile, freeze, xla_extract};
@@ -80,6 +80,11 @@ pub(crate) enum Command {
     /// Compile a model in this process and measure its speed
     #[command(after_help = "Example:\n  tfcompile bench model.pb --threads=1,4")]
     Bench(bench::Bench),
+    /// Measure the fastest algorithm for each kernel of a model on this machine
+    #[command(
+        after_help = "Example:\n  tfcompile autotune model.pb && tfcompile build model.pb --target-cpu=native --tuning tfcompile.tuning"
+    )]
+    Autotune(autotune::Autotune),
     /// Run a model in this process and write a page that shows the time of each kernel
     #[command(after_help = "Example:\n  tfcompile profile model.pb --steps=200 -o model.profile.html")]
     Profile(profile::Profile),
@@ -133,6 +138,7 @@ pub(crate) fn dispatch(cli: Cli, xla: &XlaFlags) -> Result<()> {
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments, xla),
         Some(Command::Bench(arguments)) => bench::run(&arguments, xla),
+        Some(Command::Autotune(arguments)) => autotune::run(&arguments, xla),
         Some(Command::Profile(arguments)) => profile::run(&arguments, xla),
         Some(Command::Report(arguments)) => report::run(&arguments, xla),
         Some(Command::Quantize(arguments)) => quantize::run(&arguments, xla),

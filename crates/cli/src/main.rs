@@ -29,6 +29,7 @@ fn main() -> ExitCode {
                 ErrorKind::Unsupported => "UNSUPPORTED",
                 ErrorKind::Internal => "INTERNAL ERROR",
             };
+            let kind = terminal::Screen::stderr().style(terminal::Style::Bad, kind);
             let (message, code) = (shortened(error.message()), error.code());
             // If standard error is closed, there is nowhere to report that.
             let _ = std::io::Write::write_fmt(

@@ -1,5 +1,6 @@
 //! Progress and reports that the user sees during and after a compilation or a run.
 
+pub(crate) mod bar;
 pub(crate) mod dump;
 pub(crate) mod progress;
 pub(crate) mod stage_times;
@@ -13,8 +14,9 @@ pub(crate) trait Reporter: Observer + Send {
     /// Prints a note for the user.
     fn note(&mut self, text: &str);
 
-    /// Shows the current activity.
-    fn doing(&mut self, _text: &str) {}
+    /// Shows the current activity, of which `done` of `total` parts are done, or 0 of 0 if their
+    /// number is unknown.
+    fn doing(&mut self, _text: &str, _done: usize, _total: usize) {}
 
     /// Ends the display, because the compilation is over.
     fn compiled(&mut self) {}

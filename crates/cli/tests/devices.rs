@@ -264,7 +264,7 @@ fn unsuitable_flags_are_refused() {
         (&["--target=opencl", "--ptxas=ptxas"], "is for NVIDIA's GPUs"),
         (&["--ptxas=ptxas"], "is for NVIDIA's GPUs"),
         (&["--target=cuda", "--ptxas=/nowhere/ptxas"], "cannot start the assembler '/nowhere/ptxas'"),
-        (&["--target=cuda", "--autotune=file"], "--autotune measures on this machine's processor"),
+        (&["--target=cuda", "--autotune=file"], "autotuning measures on this machine's processor"),
         (&["--target=x86-64", "--target-cpu=native"], "both select the machine"),
         (&["--target=gpu"], "or a GPU: cuda, cuda:sm_80,sm_90a, opencl"),
     ] {

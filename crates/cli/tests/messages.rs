@@ -167,3 +167,39 @@ fn xla_flags_are_accepted_with_a_warning() {
     assert!(warnings.contains("--xla_cpu_enable_fast_math in XLA_FLAGS is ignored"), "{warnings}");
     assert!(warnings.contains("--xla_cpu_no_such_thing"), "{warnings}");
 }
+
+/// Runs the tool with standard output on a terminal of this width. Returns what appears there.
+fn on_terminal(place: &Path, columns: usize, variables: &[(&str, &str)], arguments: &str) -> String {
+    let tool = env!("CARGO_BIN_EXE_tfcompile");
+    let mut command = std::process::Command::new("script");
+    command.current_dir(place).env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
+    command.args(["--quiet", "--return", "/dev/null", "--command"]);
+    command.arg(format!("stty rows 24 cols {columns}; exec {tool} {arguments}"));
+    String::from_utf8(succeed(&mut command).stdout).expect("UTF-8").replace('\r', "")
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let place = Place::new();
+    let model = "graph.pbtxt --config config.pbtxt --quiet";
+    for (command, title) in [
+        ("bench --seconds 0.01 --kernels", "threads"),
+        ("profile --steps 3 --no-peak", "share"),
+        ("report --seconds 0.01 --no-peak", "share"),
+        ("check", "interface"),
+        ("verify", "whole program"),
+    ] {
+        // With --quiet, `verify` prints only failures.
+        let model = if command == "verify" { "graph.pbtxt --config config.pbtxt -v" } else { model };
+        let at = |columns, variables: &[_]| {
+            on_terminal(place.path(), columns, variables, &format!("{command} {model}"))
+        };
+        let plain = at(48, &[("NO_COLOR", "1")]);
+        assert!(!plain.contains('\x1b'), "{command}: {plain}");
+        let table = plain.split_once(title).unwrap_or_else(|| panic!("{command} has no {title}: {plain}")).1;
+        for line in table.lines() {
+            assert!(line.chars().count() <= 48, "{command} is too wide: {line}");
+        }
+        assert!(at(120, &[]).contains("\x1b[1m"), "{command} has no bold titles");
+    }
+}

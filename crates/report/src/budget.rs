@@ -9,8 +9,8 @@
 //! ```
 
 use crate::data::{Report, Source};
-use crate::text::{human_bytes, human_nanoseconds};
 use support::{Error, Result};
+use terminal::{bytes, seconds};
 
 /// Upper bound of the bytes of a budget.
 const MAX_BYTES: usize = 1 << 20;
@@ -38,8 +38,8 @@ const SIZES: [(&str, f64); 7] = [
     ("GiB", 1_073_741_824.0),
 ];
 
-/// Units of times in nanoseconds.
-const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// Units of times in seconds.
+const TIMES: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
 
 /// Limits with the lines that state them.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub struct Budget {
 /// A limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
-    /// Upper bound of the measured latency in nanoseconds.
+    /// Upper bound of the measured latency in seconds.
     Latency(f64),
     /// Upper bound of a size in bytes, by the key of the figure.
     Bytes(&'static str, u64),
@@ -135,13 +135,13 @@ fn findings(line: usize, limit: &Limit, report: &Report) -> Vec<Finding> {
                 let why = "no measured time: only a model whose code runs on this machine has one";
                 return vec![finding("latency".to_owned(), format!("latency: {why}"), false)];
             };
-            let (now, most) = (human_nanoseconds(time.nanoseconds), human_nanoseconds(*limit));
-            let message = compared("latency", time.nanoseconds, *limit, &now, &most);
-            vec![finding("latency".to_owned(), message, time.nanoseconds <= *limit)]
+            let (now, most) = (seconds(time.seconds), seconds(*limit));
+            let message = compared("latency", time.seconds, *limit, &now, &most);
+            vec![finding("latency".to_owned(), message, time.seconds <= *limit)]
         }
         &Limit::Bytes(key, limit) => {
             let figure = BYTES.iter().find(|(name, _)| *name == key).map_or(0, |(_, of)| of(report));
-            let (now, most) = (human_bytes(figure), human_bytes(limit));
+            let (now, most) = (bytes(figure), bytes(limit));
             let message = compared(key, figure as f64, limit as f64, &now, &most);
             vec![finding(key.to_owned(), message, figure <= limit)]
         }

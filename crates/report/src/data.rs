@@ -62,9 +62,9 @@ pub struct Report {
 pub struct Time {
     /// Where this and the layers' times come from.
     pub source: Source,
-    /// Median in nanoseconds; the estimate if modeled.
-    pub nanoseconds: f64,
-    /// 90th percentile in nanoseconds, if measured.
+    /// Median in seconds; the estimate if modeled.
+    pub seconds: f64,
+    /// 90th percentile in seconds, if measured.
     pub p90: Option<f64>,
     /// Number of measured runs, or 0.
     pub runs: usize,
@@ -141,7 +141,7 @@ pub struct Layer {
     /// Executions in a run; `None` if they depend on data, so that the work of one is shown.
     pub runs: Option<u64>,
     /// Time in one run.
-    pub nanoseconds: Option<f64>,
+    pub seconds: Option<f64>,
     /// Operations per second as a share of the measured peak.
     pub share_of_peak: Option<f64>,
     /// Machine code; `None` if the code is shared with an earlier layer or merged into another
@@ -305,8 +305,8 @@ impl Report {
 
     /// Flops of a run over the time of a run and the peak, if all are known.
     pub fn share_of_peak(&self) -> Option<f64> {
-        let shares = self.layers.iter().filter_map(|layer| Some(layer.share_of_peak? * layer.nanoseconds?));
-        let time: f64 = self.layers.iter().filter_map(|layer| layer.nanoseconds).sum();
+        let shares = self.layers.iter().filter_map(|layer| Some(layer.share_of_peak? * layer.seconds?));
+        let time: f64 = self.layers.iter().filter_map(|layer| layer.seconds).sum();
         (self.peak.is_some() && time > 0.0).then(|| shares.sum::<f64>() / time)
     }
 }

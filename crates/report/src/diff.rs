@@ -5,10 +5,10 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A layer is slower or faster if its time changes by more than this share, and by more than
-/// [`MIN_NANOSECONDS`]: measured times vary.
+/// [`MIN_SECONDS`]: measured times vary.
 const TIME_SHARE: f64 = 0.1;
 /// See [`TIME_SHARE`].
-const MIN_NANOSECONDS: f64 = 1000.0;
+const MIN_SECONDS: f64 = 1e-6;
 /// A layer is less accurate if its share of the limit grows by more than this.
 const ACCURACY_SHARE: f64 = 0.05;
 
@@ -58,7 +58,7 @@ impl Change {
 pub struct Figure {
     /// Name of the figure.
     pub name: String,
-    /// `ns`, `bytes`, or `relative`.
+    /// `s`, `bytes`, or `relative`.
     pub unit: String,
     /// Value of the old program.
     pub old: Option<f64>,
@@ -135,8 +135,8 @@ fn key(layer: &Layer) -> &str {
 
 fn changes(old: &Layer, new: &Layer, are_times_alike: bool) -> Vec<Change> {
     let mut changes = Vec::new();
-    if let (Some(before), Some(now), true) = (old.nanoseconds, new.nanoseconds, are_times_alike)
-        && (before - now).abs() > MIN_NANOSECONDS
+    if let (Some(before), Some(now), true) = (old.seconds, new.seconds, are_times_alike)
+        && (before - now).abs() > MIN_SECONDS
         && (before - now).abs() > TIME_SHARE * before
     {
         changes.push(if now > before { Change::Slower } else { Change::Faster });
@@ -166,11 +166,11 @@ fn changes(old: &Layer, new: &Layer, are_times_alike: bool) -> Vec<Change> {
 fn figures(old: &Report, new: &Report) -> Vec<Figure> {
     let figure =
         |name: &str, unit: &str, old, new| Figure { name: name.to_owned(), unit: unit.to_owned(), old, new };
-    let time = |report: &Report| report.time.map(|time| time.nanoseconds);
+    let time = |report: &Report| report.time.map(|time| time.seconds);
     let alike = old.time.map(|time| time.source) == new.time.map(|time| time.source);
     let mut figures = Vec::new();
     if alike && old.time.is_some() {
-        figures.push(figure("latency", "ns", time(old), time(new)));
+        figures.push(figure("latency", "s", time(old), time(new)));
     }
     let sizes = [
         ("size", old.sizes.size(), new.sizes.size()),

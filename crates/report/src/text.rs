@@ -2,119 +2,111 @@
 
 use crate::data::{Report, Source};
 use crate::diff::{Change, Diff};
-use std::fmt;
+use std::fmt::Write as _;
+use terminal::{Column, Screen, Style, Table, bytes, percent, printable, seconds};
 
 /// Number of layers that the text lists.
 const LISTED: usize = 10;
 
-/// Formats a size with a unit.
-pub(crate) fn human_bytes(bytes: u64) -> String {
-    match bytes {
-        0..1000 => format!("{bytes} B"),
-        1000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.2} GB", bytes as f64 / 1e9),
-    }
-}
-
-/// Formats a time with a unit.
-pub(crate) fn human_nanoseconds(nanoseconds: f64) -> String {
-    match nanoseconds {
-        n if n < 1e3 => format!("{n:.0} ns"),
-        n if n < 1e6 => format!("{:.1} us", n / 1e3),
-        n if n < 1e9 => format!("{:.2} ms", n / 1e6),
-        n => format!("{:.2} s", n / 1e9),
-    }
-}
-
-/// Escapes the control characters of an untrusted name and omits the middle of a long one.
-fn printable(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let safe = |part: &[char]| -> String {
-        let escape = |c: &char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        part.iter().map(escape).collect()
-    };
-    match chars.len() {
-        0..=160 => safe(&chars),
-        length => format!("{} ... {}", safe(&chars[..80]), safe(&chars[length - 80..])),
-    }
-}
-
-impl fmt::Display for Report {
-    /// Writes the summary and the slowest layers.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", printable(&self.name), printable(&self.target))?;
-        match self.time {
-            Some(time) if time.source == Source::Measured => {
-                let threads = if time.threads == 1 { "1 thread" } else { "several threads" };
-                let (now, runs) = (human_nanoseconds(time.nanoseconds), time.runs);
-                writeln!(f, "latency    {now} (measured, median of {runs} runs, {threads})")?;
-            }
-            Some(time) => {
-                let now = human_nanoseconds(time.nanoseconds);
-                writeln!(f, "latency    {now} (modeled: one core with wide vectors, at best)")?;
-            }
-            None => {}
+impl Report {
+    /// The summary and the slowest layers.
+    pub fn to_text(&self, screen: &Screen) -> String {
+        let title = format!("{}: {}", printable(&self.name), printable(&self.target));
+        let mut text = screen.heading(&title);
+        let mut facts = Table::new([Column::words(""), Column::words("")]);
+        let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
+        if let Some(time) = self.time {
+            let how = match (time.source, time.threads) {
+                (Source::Measured, 1) => format!("measured, median of {} runs, 1 thread", time.runs),
+                (Source::Measured, threads) => {
+                    format!("measured, median of {} runs, {threads} threads", time.runs)
+                }
+                (Source::Modeled, _) => "modeled: one core with wide vectors, at best".to_owned(),
+            };
+            fact("latency", format!("{} ({how})", seconds(time.seconds)));
         }
         if let Some(share) = self.share_of_peak() {
-            writeln!(f, "peak       {:.1}% of the machine's operations", 100.0 * share)?;
+            fact("peak", format!("{} of the machine's operations", percent(share)));
         }
         let sizes = &self.sizes;
-        let (size, code, constants) =
-            (human_bytes(sizes.size()), human_bytes(sizes.code), human_bytes(sizes.constants));
-        writeln!(f, "size       {size} (code {code}, constants {constants})")?;
-        let (ram, arena) = (human_bytes(sizes.ram()), human_bytes(sizes.arena));
-        writeln!(f, "ram        {ram} (arena {arena})")?;
+        let (code, constants) = (bytes(sizes.code), bytes(sizes.constants));
+        fact("size", format!("{} (code {code}, constants {constants})", bytes(sizes.size())));
+        fact("ram", format!("{} (arena {})", bytes(sizes.ram()), bytes(sizes.arena)));
         if !self.precision.is_empty() {
-            writeln!(f, "precision  {}", printable(&self.precision.join(", ")))?;
+            fact("precision", self.precision.join(", "));
         }
         for result in &self.results {
-            let name = printable(&result.name);
-            writeln!(
-                f,
-                "error      {name}: {:.2e} relative, at most {:.2e}",
-                result.relative, result.largest
-            )?;
+            let (name, relative, largest) = (&result.name, result.relative, result.largest);
+            fact("error", format!("{name}: {relative:.2e} relative, at most {largest:.2e}"));
         }
-        let total: f64 = self.layers.iter().filter_map(|layer| layer.nanoseconds).sum();
+        text += &facts.render(screen);
+        text += &self.slowest(screen);
+        self.missing
+            .iter()
+            .for_each(|what| text += &screen.paragraph(Style::Faint, &format!("note: {what}")));
+        text
+    }
+
+    fn slowest(&self, screen: &Screen) -> String {
         let mut layers: Vec<_> =
-            self.layers.iter().filter_map(|layer| Some((layer, layer.nanoseconds?))).collect();
-        layers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for (layer, time) in layers.into_iter().take(LISTED) {
-            let share = if total > 0.0 { 100.0 * time / total } else { 0.0 };
-            let name = printable(if layer.node.is_empty() { &layer.name } else { &layer.node });
-            writeln!(f, "{share:5.1}%  {:>9}  {} {name}", human_nanoseconds(time), layer.kind)?;
+            self.layers.iter().filter_map(|layer| Some((layer, layer.seconds?))).collect();
+        if layers.is_empty() {
+            return String::new();
         }
-        self.missing.iter().try_for_each(|what| writeln!(f, "note: {what}"))
+        let total: f64 = layers.iter().map(|(_, time)| time).sum();
+        layers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut table = Table::new([
+            Column::numbers("share"),
+            Column::numbers("time"),
+            Column::words("kind").optional(),
+            Column::names("layer"),
+        ]);
+        for (layer, time) in layers.into_iter().take(LISTED) {
+            let share = if total > 0.0 { time / total } else { 0.0 };
+            let name = if layer.node.is_empty() { &layer.name } else { &layer.node };
+            table.row([percent(share), seconds(time), layer.kind.clone(), name.clone()]);
+        }
+        format!("\n{}", table.render(screen))
     }
 }
 
-impl fmt::Display for Diff {
-    /// Writes the figures and the layers that changed.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Diff {
+    /// The figures and the layers that changed.
+    pub fn to_text(&self, screen: &Screen) -> String {
+        let mut figures = Table::new([
+            Column::names("figure"),
+            Column::numbers("old"),
+            Column::numbers("new"),
+            Column::numbers("change"),
+        ]);
         for figure in &self.figures {
             let words = |value: Option<f64>| match (value, figure.unit.as_str()) {
                 (None, _) => "-".to_owned(),
-                (Some(value), "ns") => human_nanoseconds(value),
-                (Some(value), "bytes") => human_bytes(value as u64),
+                (Some(value), "s") => seconds(value),
+                (Some(value), "bytes") => bytes(value as u64),
                 (Some(value), _) => format!("{value:.2e}"),
             };
             let change = match (figure.old, figure.new) {
                 (Some(old), Some(new)) if old > 0.0 => format!("{:+.1}%", 100.0 * (new / old - 1.0)),
-                _ => String::new(),
+                _ => "-".to_owned(),
             };
-            let (name, old, new) = (printable(&figure.name), words(figure.old), words(figure.new));
-            writeln!(f, "{name:<24} {old:>10} -> {new:>10}  {change}")?;
+            figures.row([figure.name.clone(), words(figure.old), words(figure.new), change]);
         }
+        let mut text = figures.render(screen);
         let changed: Vec<_> = self.layers.iter().filter(|layer| !layer.changes.is_empty()).collect();
-        writeln!(f, "{} of {} layers changed", changed.len(), self.layers.len())?;
+        let _ = writeln!(text, "\n{} of {} layers changed", changed.len(), self.layers.len());
+        let mut layers = Table::new([Column::names("layer"), Column::words("changes")]).indented();
         for layer in changed.iter().take(LISTED) {
             let words: Vec<&str> = layer.changes.iter().map(Change::name).collect();
-            writeln!(f, "  {}: {}", printable(&layer.name), words.join(", "))?;
+            layers.row([layer.name.clone(), words.join(", ")]);
+        }
+        if !layers.is_empty() {
+            text += &layers.render(screen);
         }
         if changed.len() > LISTED {
-            writeln!(f, "  and {} more (the page and --json list all)", changed.len() - LISTED)?;
+            let _ = writeln!(text, "  and {} more (the page and --json list all)", changed.len() - LISTED);
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+        self.notes.iter().for_each(|note| text += &screen.paragraph(Style::Faint, &format!("note: {note}")));
+        text
     }
 }

@@ -2,13 +2,13 @@
 
 use report::{Budget, Change, Diff, Layer, Moment, Report, ResultError, Source, Time, github, html, junit};
 
-fn layer(node: &str, nanoseconds: f64) -> Layer {
+fn layer(node: &str, seconds: f64) -> Layer {
     Layer {
         name: "fusion".to_owned(),
         node: node.to_owned(),
         precision: "f32".to_owned(),
         strategy: "flat loop".to_owned(),
-        nanoseconds: Some(nanoseconds),
+        seconds: Some(seconds),
         code_bytes: Some(100),
         runs: Some(1),
         ..Layer::default()
@@ -17,12 +17,12 @@ fn layer(node: &str, nanoseconds: f64) -> Layer {
 
 fn sample() -> Report {
     let mut report = Report::new("model.pb", "model");
-    report.time = Some(Time { source: Source::Measured, nanoseconds: 3e6, p90: None, runs: 9, threads: 1 });
+    report.time = Some(Time { source: Source::Measured, seconds: 3e-3, p90: None, runs: 9, threads: 1 });
     report.sizes.code = 1000;
     report.sizes.constants = 2000;
     report.sizes.arena = 4096;
     report.sizes.feeds = 64;
-    report.layers = vec![layer("a/x", 1e6), layer("a/y", 2e6)];
+    report.layers = vec![layer("a/x", 1e-3), layer("a/y", 2e-3)];
     report.moments = vec![Moment { layer: Some(1), name: "fusion".to_owned(), bytes: 64 }];
     report.results = vec![ResultError { name: "y".to_owned(), largest: 0.5, relative: 1e-4, magnitude: 2.0 }];
     report
@@ -85,8 +85,8 @@ fn a_difference_names_what_changed() {
 #[test]
 fn modeled_and_measured_times_are_not_compared() {
     let (old, mut new) = (sample(), sample());
-    new.time = new.time.map(|time| Time { source: Source::Modeled, nanoseconds: 9e9, ..time });
-    new.layers[0].nanoseconds = Some(1e9);
+    new.time = new.time.map(|time| Time { source: Source::Modeled, seconds: 9.0, ..time });
+    new.layers[0].seconds = Some(1.0);
     let diff = Diff::new(&old, &new);
     assert!(diff.layers.iter().all(|layer| layer.changes.is_empty()));
     assert!(diff.figures.iter().all(|figure| figure.name != "latency"));

@@ -12,6 +12,7 @@
 //! Only times of alternating runs are compared, by the median of their ratios, never with times
 //! measured at other moments: other work on the machine slows both down.
 
+use crate::Progress;
 use crate::fill::{Fill, Random};
 use crate::kernels::{Extracted, Kernel, extract, kernels, program_cost};
 use compiler::tuning::{candidates, kernel_of, machine};
@@ -90,7 +91,7 @@ pub fn autotune(
     target: &Target,
     options: &PlanOptions,
     seconds: f64,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Progress<'_>,
 ) -> Result<Autotuned> {
     let begin = Instant::now();
     let machine = machine(target);
@@ -117,7 +118,7 @@ pub fn autotune(
             break;
         }
         let each = (remaining / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
-        progress(&format!("measuring kernel {} of {}", number + 1, all.len()));
+        progress("measuring kernels", number, all.len());
         if let Some(mut tuned) = tuning.tune(*kernel, text, &caches, each)? {
             tuned.instances = *instances;
             result.kernels.push(tuned);
@@ -145,7 +146,7 @@ impl Tuning<'_> {
         &self,
         result: &mut Autotuned,
         budget: &dyn Fn() -> f64,
-        progress: &mut dyn FnMut(&str),
+        progress: &mut Progress<'_>,
     ) -> Result<()> {
         let machine = machine(self.target);
         let gain = |tuned: &Tuned| (tuned.seconds().0 - tuned.seconds().1) * tuned.instances as f64;
@@ -166,7 +167,7 @@ impl Tuning<'_> {
             if remaining <= 0.0 {
                 continue;
             }
-            progress(&format!("trying proposal {} of {proposed} in the program", number + 1));
+            progress("trying proposals in the program", number, proposed);
             let mut choices = result.choices.clone();
             choices.set(&machine, &tuned.kernel, proposal);
             let mut other = Trial::new(self, known.and(&choices))?;
@@ -412,14 +413,14 @@ ENTRY main {
         let module = hlo::parse(MODULE).unwrap();
         let target = compiler::host("native").unwrap();
         let options = PlanOptions::default();
-        let tuned = autotune(&module, &target, &options, 0.2, &mut |_| ()).unwrap();
+        let tuned = autotune(&module, &target, &options, 0.2, &mut |_, _, _| ()).unwrap();
         assert_eq!((tuned.kernels.len(), tuned.choices.len(), tuned.left), (1, 1, 0));
         let kernel = &tuned.kernels[0];
         assert_eq!(kernel.instances, 2);
         assert!(kernel.times.len() > 1 && kernel.times.iter().all(|time| time.1 > 0.0), "{kernel:?}");
         assert_eq!(tuned.choices.get(&machine(&target), &kernel.kernel), Some(kernel.times[kernel.chosen].0));
         let options = PlanOptions { choices: Arc::new(tuned.choices), ..options };
-        let again = autotune(&module, &target, &options, 0.2, &mut |_| ()).unwrap();
+        let again = autotune(&module, &target, &options, 0.2, &mut |_, _, _| ()).unwrap();
         assert!(again.kernels.is_empty() && again.choices.is_empty());
     }
 
@@ -427,7 +428,7 @@ ENTRY main {
     fn without_time_nothing_is_measured() {
         let module = hlo::parse(MODULE).unwrap();
         let target = compiler::host("native").unwrap();
-        let tuned = autotune(&module, &target, &PlanOptions::default(), 0.0, &mut |_| ()).unwrap();
+        let tuned = autotune(&module, &target, &PlanOptions::default(), 0.0, &mut |_, _, _| ()).unwrap();
         assert_eq!((tuned.kernels.len(), tuned.left), (0, 1));
     }
 }

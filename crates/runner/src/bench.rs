@@ -2,6 +2,7 @@
 
 mod report;
 
+use crate::Progress;
 use crate::device_profile::device_peak;
 use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, extract, kernels, nodes, program_cost};
@@ -79,17 +80,22 @@ pub fn bench(
     arguments: &[Literal],
     target: &Target,
     options: &BenchOptions,
+    progress: &mut Progress<'_>,
 ) -> Result<BenchReport> {
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(arguments)?;
     let mut times = Vec::new();
-    for &threads in &options.threads {
+    for (number, &threads) in options.threads.iter().enumerate() {
+        progress("measuring runs", number, options.threads.len());
         session.set_threads(threads)?;
         let latency = Latency::measure(options.seconds, || session.run())?;
         let measure = || match &compiled.open_device {
             Some(device) => device_peak(device),
             None => measure_peak(target, threads),
         };
+        if options.peak {
+            progress("measuring the machine's peak", number, options.threads.len());
+        }
         let peak = options.peak.then(measure).transpose()?;
         times.push(ThreadsTime { threads, latency, peak });
     }
@@ -100,12 +106,21 @@ pub fn bench(
         temps_bytes: compiled.code.assignment.temps_size,
         constants_bytes: compiled.constants.size,
         times,
-        kernels: if options.kernels { kernel_times(compiled, target, options.seconds)? } else { Vec::new() },
+        kernels: if options.kernels {
+            kernel_times(compiled, target, options.seconds, progress)?
+        } else {
+            Vec::new()
+        },
     })
 }
 
 /// Times each kernel alone on random operands, measuring identical kernels once.
-fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Vec<KernelTime>> {
+fn kernel_times(
+    compiled: &Compiled,
+    target: &Target,
+    seconds: f64,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<KernelTime>> {
     let module = &compiled.module;
     let all = kernels(module);
     let mut groups: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
@@ -115,7 +130,8 @@ fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Ve
     }
     let each = seconds / (groups.len().max(1) as f64).sqrt().max(1.0) / 2.0;
     let mut times = Vec::new();
-    for group in groups.values() {
+    for (number, group) in groups.values().enumerate() {
+        progress("measuring kernels", number, groups.len());
         let kernel = group[0];
         let instruction = &module[kernel.computation][kernel.instruction];
         times.push(KernelTime {

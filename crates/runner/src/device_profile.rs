@@ -1,6 +1,7 @@
 //! Profiles of programs on a device, from the driver's times of kernels and copies, and the
 //! device's peak rates.
 
+use crate::Progress;
 use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, kernels, kind, nodes};
 use crate::peak::Peak;
@@ -34,6 +35,7 @@ pub fn profile_device(
     arguments: &[Literal],
     device: &Device,
     options: &ProfileOptions,
+    progress: &mut Progress<'_>,
 ) -> Result<Report> {
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(arguments)?;
@@ -41,7 +43,8 @@ pub fn profile_device(
     let not_on_device = || Error::internal("the profiled program does not run on a device");
     session.device().ok_or_else(not_on_device)?.set_profiled(true)?;
     let mut runs: Vec<Vec<DeviceRecord>> = Vec::new();
-    for _ in 0..options.steps {
+    for step in 0..options.steps {
+        progress("running", step as usize, options.steps as usize);
         session.run()?;
         runs.push(session.device().ok_or_else(not_on_device)?.take_records());
     }
@@ -59,6 +62,7 @@ pub fn profile_device(
             span(&records) as f64 / 1e3,
             info.name
         ),
+        step: span(&records) as f64,
         lanes: lanes(&records),
         kernels: rows(&compiled.module, &records),
         peak: peak.map(|peak| Roof { flops: peak.flops, bytes: peak.bytes }),

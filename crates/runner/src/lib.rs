@@ -57,3 +57,7 @@ pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,
     compare_run, verify, verify_kernels,
 };
+
+/// Receiver of an activity, the number of its parts that are done, and the number of all, or 0 if
+/// that is unknown.
+pub type Progress<'a> = dyn FnMut(&str, usize, usize) + 'a;

@@ -4,8 +4,8 @@
 use crate::difference::Difference;
 use hlo::{Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
-use std::fmt;
 use support::{Error, Result};
+use terminal::{Column, Screen, Style, Table};
 
 /// Distance of an array from a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -157,39 +157,37 @@ fn arrays(result: Literal) -> Vec<Literal> {
     }
 }
 
-impl fmt::Display for PrecisionReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl PrecisionReport {
+    /// A table of the results.
+    pub fn to_text(&self, screen: &Screen) -> String {
         let Self { precision, inputs, results } = self;
         let plural = if *inputs == 1 { "" } else { "s" };
-        writeln!(f, "products of {precision}: how far results move, on {inputs} input{plural}")?;
-        writeln!(
-            f,
-            "{:<28} {:>10}  {:<21}  {:<21}  {:<21}",
-            "",
-            "largest",
-            format!("{precision} from f32"),
-            format!("{precision} from f64"),
-            "f32 from f64"
-        )?;
-        let columns = "   largest   relative";
-        writeln!(f, "{:<28} {:>10}  {columns}  {columns}  {columns}", "result", "number")?;
+        let title = format!("products of {precision}: how far results move, on {inputs} input{plural}");
+        let mut table = Table::new([
+            Column::names("result"),
+            Column::numbers("largest number"),
+            Column::numbers(&format!("{precision} from f32")),
+            Column::numbers("relative"),
+            Column::numbers(&format!("{precision} from f64")).optional(),
+            Column::numbers("relative").optional(),
+            Column::numbers("f32 from f64").optional(),
+            Column::numbers("relative").optional(),
+        ]);
         for result in results {
-            write!(f, "{:<28} {:>10.3e}", result.name, result.from_f32.magnitude)?;
-            for distance in [Some(result.from_f32), result.from_f64, result.of_f32] {
-                match distance {
-                    Some(Distance { largest, relative, .. }) => {
-                        write!(f, "  {largest:>10.3e} {relative:>10.3e}")?
-                    }
-                    None => write!(f, "  {:>10} {:>10}", "-", "-")?,
-                }
-            }
-            writeln!(f)?;
+            let distances = [Some(result.from_f32), result.from_f64, result.of_f32];
+            let cells = distances.into_iter().flat_map(|distance| {
+                let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.3e}"));
+                [number(distance.map(|d| d.largest)), number(distance.map(|d| d.relative))]
+            });
+            let magnitude = format!("{:.3e}", result.from_f32.magnitude);
+            table.row([result.name.clone(), magnitude].into_iter().chain(cells));
         }
-        f.write_str("relative: root mean square of the differences over that of the numbers\n")
+        let legend = "from: largest difference; relative: root mean square of the differences over that of the numbers";
+        screen.paragraph(Style::Plain, &title)
+            + &table.render(screen)
+            + &screen.paragraph(Style::Faint, legend)
     }
-}
 
-impl PrecisionReport {
     /// Returns the report as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         let distance = |distance: Distance| serde_json::json!({ "largest": distance.largest, "relative": distance.relative });

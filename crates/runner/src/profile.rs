@@ -1,5 +1,6 @@
 //! Profiles a whole program by instruction, and builds a report page.
 
+use crate::Progress;
 use crate::device_profile::profile_device;
 use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
@@ -22,9 +23,10 @@ pub fn profile(
     arguments: &[Literal],
     target: &Target,
     options: &ProfileOptions,
+    progress: &mut Progress<'_>,
 ) -> Result<Report> {
     if let Some(device) = &compiled.open_device {
-        return profile_device(compiled, arguments, device, options);
+        return profile_device(compiled, arguments, device, options, progress);
     }
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(arguments)?;
@@ -32,7 +34,8 @@ pub fn profile(
     session.run()?;
     let before = session.profile_counters().to_vec();
     let mut time = Duration::ZERO;
-    for _ in 0..options.steps {
+    for step in 0..options.steps {
+        progress("running", step as usize, options.steps as usize);
         let start = Instant::now();
         session.run()?;
         time += start.elapsed();
@@ -54,6 +57,7 @@ pub fn profile(
             if options.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", options.threads) },
             target.triple.as_str()
         ),
+        step,
         kernels: layout.kernels(),
         memory: layout.memory(step),
         lanes: layout.lanes,

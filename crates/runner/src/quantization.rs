@@ -8,7 +8,7 @@ mod selection;
 
 pub use report::{LayerReport, QuantizationReport, ResultReport};
 
-use crate::Inputs;
+use crate::{Inputs, Progress};
 use calibration::Calibration;
 use compiler::{Executable, NoObserver, PassRun};
 use hlo::{Argument, InstructionId, Interface, Module, OpMetadata, Origin, Output, Program, Role};
@@ -63,6 +63,7 @@ pub fn quantize(
     inputs: Option<&Inputs>,
     options: &QuantizationOptions,
     compile: &mut CompileModule<'_>,
+    progress: &mut Progress<'_>,
 ) -> Result<(Program, QuantizationReport)> {
     let Program { mut module, interface, .. } = program;
     if interface.size_count() > 0 {
@@ -83,6 +84,7 @@ pub fn quantize(
     };
     let calibration = match (options.scheme, inputs) {
         (Scheme::Int8, Some(inputs)) => {
+            progress("observing ranges", 0, 0);
             Calibration::observe(&module, &layers, &points, inputs, options, compile)?
         }
         (Scheme::Int8, None) => return Err(Error::invalid("int8 needs examples of inputs")),
@@ -112,6 +114,7 @@ pub fn quantize(
                 interface: &interface,
                 options,
                 compile,
+                progress,
             };
             context.select(&layers, &points, &calibration, forms, &build)?
         }

@@ -1,5 +1,6 @@
 //! Collects the figures of a program for a report.
 
+use crate::Progress;
 use crate::difference::Difference;
 use crate::kernels::{Kernel, kernels, kind, nodes};
 use crate::latency::Latency;
@@ -35,9 +36,8 @@ pub fn report(name: &str, compiled: &Compiled, interface: &Interface, target: &T
     report.sizes = sizes(compiled, interface);
     let all = kernels(&compiled.module);
     report.layers = all.iter().map(|&kernel| layer(compiled, kernel, target)).collect();
-    let modeled: f64 = report.layers.iter().filter_map(|layer| layer.nanoseconds).sum();
-    report.time =
-        Some(Time { source: Source::Modeled, nanoseconds: modeled, p90: None, runs: 0, threads: 1 });
+    let modeled: f64 = report.layers.iter().filter_map(|layer| layer.seconds).sum();
+    report.time = Some(Time { source: Source::Modeled, seconds: modeled, p90: None, runs: 0, threads: 1 });
     memory(&mut report, compiled, &all);
     constants(&mut report, compiled, &all);
     report.summarize();
@@ -52,22 +52,25 @@ pub fn measure_report(
     arguments: &[Literal],
     target: &Target,
     options: &ReportOptions,
+    progress: &mut Progress<'_>,
 ) -> Result<()> {
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(arguments)?;
     session.set_threads(options.threads)?;
+    progress("measuring runs", 0, 2);
     let latency = Latency::measure(options.seconds, || session.run())?;
     let executable = Executable::load(profiled)?;
     let mut session = executable.session(arguments)?;
     session.set_threads(options.threads)?;
     session.run()?;
     let before = session.profile_counters().to_vec();
+    progress("measuring layers", 1, 2);
     let whole = Latency::measure(options.seconds, || session.run())?;
     let ticks: Vec<i64> =
         session.profile_counters().iter().zip(&before).map(|(now, then)| now - then).collect();
     let total = ticks.first().copied().filter(|&total| total > 0);
     let total = total.ok_or_else(|| Error::internal("expected a nonzero counter in the profiled program"))?;
-    let step = whole.best_half * 1e9 / total as f64;
+    let step = whole.best_half / total as f64;
     let all = kernels(&profiled.module);
     let mut times = BTreeMap::new();
     for (counter, &ticks) in profiled.code.counted.iter().zip(&ticks) {
@@ -77,8 +80,8 @@ pub fn measure_report(
     }
     report.time = Some(Time {
         source: Source::Measured,
-        nanoseconds: latency.p50 * 1e9,
-        p90: Some(latency.p90 * 1e9),
+        seconds: latency.p50,
+        p90: Some(latency.p90),
         runs: latency.runs,
         threads: options.threads,
     });
@@ -93,12 +96,12 @@ pub fn measure_report(
         return Err(Error::internal("the profiled program has other kernels than the program"));
     }
     for (layer, kernel) in report.layers.iter_mut().zip(all) {
-        layer.nanoseconds = times.get(&kernel).copied();
+        layer.seconds = times.get(&kernel).copied();
         let peak = report.peak.and_then(|peak| {
             if is_narrow(&layer.precision) { peak.byte_operations } else { Some(peak.flops) }
         });
-        layer.share_of_peak = match (layer.nanoseconds, peak) {
-            (Some(time), Some(peak)) if time > 0.0 => Some(layer.flops as f64 / (time * 1e-9) / peak),
+        layer.share_of_peak = match (layer.seconds, peak) {
+            (Some(time), Some(peak)) if time > 0.0 => Some(layer.flops as f64 / time / peak),
             _ => None,
         };
     }
@@ -208,7 +211,7 @@ fn layer(compiled: &Compiled, kernel: Kernel, target: &Target) -> Layer {
         transcendentals: cost.transcendentals,
         bytes: cost.bytes(),
         runs,
-        nanoseconds: plan.map(|plan| plan.work.nanoseconds() as f64 * runs.unwrap_or(1) as f64),
+        seconds: plan.map(|plan| plan.work.nanoseconds() as f64 * 1e-9 * runs.unwrap_or(1) as f64),
         code_bytes: code_bytes(compiled, kernel),
         weight_bytes: constant_slices(compiled, kernel).iter().map(|slice| slice.size).sum(),
         strategy: plan.map(ToString::to_string).unwrap_or_default(),

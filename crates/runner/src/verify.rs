@@ -31,6 +31,7 @@ pub use compare::{Comparison, Mismatch};
 pub use kernel_check::KernelCheck;
 pub use program_check::{ProgramCheck, compare_run};
 
+use crate::Progress;
 use crate::kernels::program_cost;
 use compiler::Executable;
 use hlo::Module;
@@ -105,7 +106,7 @@ pub struct VerifyReport {
 pub fn verify(
     subject: &Subject<'_>,
     options: &VerifyOptions,
-    progress: &mut dyn FnMut(&str, usize, usize),
+    progress: &mut Progress<'_>,
 ) -> Result<VerifyReport> {
     let kernels = kernel_check::check(subject, options, progress)?;
     let programs = program_check::check(subject, options, program_cost(subject.optimized).flops, progress)?;

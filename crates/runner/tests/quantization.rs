@@ -7,6 +7,7 @@ use runner::{
 };
 use shape::{Literal, Quantization};
 use support::{Error, Result};
+use terminal::Screen;
 
 /// Two dense layers with a limit at zero between them.
 const DENSE: &str = "HloModule m
@@ -72,7 +73,7 @@ fn run(
         let compiled = compiler::compile_module(module, &options, &mut compiler::NoObserver)?;
         compiler::Executable::load(&compiled)
     };
-    quantize(program, inputs.as_ref(), options, &mut compile)
+    quantize(program, inputs.as_ref(), options, &mut compile, &mut |_, _, _| ())
 }
 
 fn dense(options: &QuantizationOptions) -> (Program, QuantizationReport) {
@@ -360,9 +361,9 @@ ENTRY main {{
     let (_, report) = run(&text, Some(&samples), &options(Scheme::Int8)).expect("a report");
     assert_eq!(report.layers[0].form, "float32");
     assert!(
-        report.to_text().contains("stays in float32: it is inside a loop or a branch"),
+        report.to_text(&Screen::PLAIN).contains("stays in float32: it is inside a loop or a branch"),
         "{}",
-        report.to_text()
+        report.to_text(&Screen::PLAIN)
     );
 }
 

@@ -20,6 +20,8 @@ pub struct Report {
     pub title: String,
     /// Conditions of the measurement: steps, threads, and machine.
     pub subtitle: String,
+    /// Time of a run or step in nanoseconds.
+    pub step: f64,
     /// Rows of the timeline.
     pub lanes: Vec<Lane>,
     /// Kernels that take time, in any order.
@@ -87,6 +89,35 @@ pub struct Series {
     pub name: String,
     /// Pairs of time, in nanoseconds since the beginning of the timeline, and bytes.
     pub points: Vec<(f64, f64)>,
+}
+
+impl Report {
+    /// The kernels and the peak, with times in seconds and the slowest kernel first.
+    pub fn to_json(&self) -> Value {
+        let kernel = |kernel: &Kernel| {
+            json!({
+                "name": kernel.name,
+                "kind": kernel.kind,
+                "node": kernel.node,
+                "seconds": kernel.duration / 1e9,
+                "flops": kernel.flops,
+                "bytes": kernel.bytes,
+            })
+        };
+        json!({
+            "conditions": self.subtitle,
+            "seconds": self.step / 1e9,
+            "peak": self.peak.map(|roof| json!({"flops_per_second": roof.flops, "bytes_per_second": roof.bytes})),
+            "kernels": self.slowest().into_iter().map(kernel).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The kernels, the slowest first.
+    pub fn slowest(&self) -> Vec<&Kernel> {
+        let mut kernels: Vec<&Kernel> = self.kernels.iter().collect();
+        kernels.sort_by(|a, b| b.duration.total_cmp(&a.duration));
+        kernels
+    }
 }
 
 /// Renders the page. Deterministic: the same report gives the same bytes.

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 
 /// Creates the report of several steps. The timeline and the memory are those of the step with the
 /// median duration, and kernel times are averages over all steps. A node with counted instructions
-/// has a row for each instruction, and one for the rest of its time.
-pub fn step_report(title: &str, subtitle: &str, steps: Vec<Vec<Execution>>) -> Report {
+/// has a row for each instruction, and one for the rest of its time. `step` is the measured time of
+/// a step in nanoseconds.
+pub fn step_report(title: &str, subtitle: &str, step: f64, steps: Vec<Vec<Execution>>) -> Report {
     let kernels = kernels(&steps);
     let mut by_length: Vec<(u64, Vec<Execution>)> =
         steps.into_iter().map(|step| (span(&step).1 - span(&step).0, step)).collect();
@@ -22,6 +23,7 @@ pub fn step_report(title: &str, subtitle: &str, steps: Vec<Vec<Execution>>) -> R
     Report {
         title: title.to_owned(),
         subtitle: subtitle.to_owned(),
+        step,
         lanes: timeline(shown),
         kernels,
         peak: None,

@@ -28,7 +28,7 @@ fn output(slot: usize, bytes: u64, address: u64) -> Output {
 }
 
 fn report(steps: Vec<Vec<Execution>>) -> Report {
-    step_report("a model", "how", steps)
+    step_report("a model", "how", 5000.0, steps)
 }
 
 /// Rows of a node with their times, rounded to a millionth of a nanosecond.

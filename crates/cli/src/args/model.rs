@@ -179,6 +179,16 @@ impl ModelArgs {
         }
     }
 
+    /// True if no progress line is drawn.
+    pub(crate) fn hides_progress(&self) -> bool {
+        self.quiet || self.verbose
+    }
+
+    /// Name of the model's file without its extension.
+    pub(crate) fn stem(&self) -> String {
+        self.model.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Returns the plan's options: numerics and tuned choices.
     pub(crate) fn plan_options(&self) -> Result<compiler::PlanOptions> {
         self.tuning.options(self.numerics.options())

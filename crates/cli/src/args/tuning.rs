@@ -10,7 +10,7 @@ use std::sync::Arc;
 use support::{Error, Result};
 
 /// Tuning file if the flag names none.
-const DEFAULT_FILE: &str = "tfcompile.tuning";
+pub(crate) const DEFAULT_FILE: &str = "tfcompile.tuning";
 
 /// The flag for choices that were measured before.
 #[derive(Args, Clone, Debug, Default)]

@@ -78,7 +78,7 @@ impl Request {
         reporter: &mut dyn Reporter,
         mut dumper: Dumper,
     ) -> Result<Artifacts> {
-        let mut doing = |text: &str| reporter.doing(text);
+        let mut doing = |text: &str, done, total| reporter.doing(text, done, total);
         let tuning = autotune::measure(&self.autotune, &input, &self.options.back, &mut doing)?;
         if let Some(tuning) = &tuning {
             self.options.back.plan.choices = tuning.choices.clone();

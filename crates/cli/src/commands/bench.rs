@@ -6,9 +6,12 @@ use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::program::arguments::Arguments;
 use crate::program::in_process::Program;
+use crate::report::bar::Bar;
+use crate::report::text::print_json;
 use clap::Args;
 use runner::{BenchOptions, Fill};
 use support::{Error, Result};
+use terminal::Screen;
 
 /// `tfcompile bench`.
 #[derive(Args, Debug)]
@@ -43,11 +46,14 @@ pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
         Ok(())
     })?
     .optimized()?;
-    let report = runner::bench(&program.compiled, &arrays, &program.target, &options)?;
+    let model = &arguments.model;
+    let mut bar = Bar::new(&model.stem(), model.hides_progress());
+    let report = runner::bench(&program.compiled, &arrays, &program.target, &options, &mut bar.watch())?;
+    bar.finish();
     if arguments.json {
-        return outputs::print(&format!("{:#}\n", report.to_json()));
+        return print_json("bench", &model.model.display().to_string(), report.to_json());
     }
-    outputs::print(&format!("{report}"))
+    outputs::print(&report.to_text(&Screen::stdout()))
 }
 
 fn options(arguments: &Bench) -> Result<BenchOptions> {

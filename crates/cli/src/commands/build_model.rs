@@ -195,7 +195,7 @@ fn input(
         input = imported;
     }
     let (input, report) = quantize(input, &initial, scheme, &arguments.quantization, progress)?;
-    Ok((input, report.to_text(), unused))
+    Ok((input, report.to_text(&terminal::Screen::stdout()), unused))
 }
 
 /// Options that the flags describe, for a class and an entry point.

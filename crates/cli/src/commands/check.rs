@@ -7,7 +7,7 @@ use crate::program::model::load;
 use crate::program::module_file;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
-use crate::report::text::{print_json, printable, table, with_quantization};
+use crate::report::text::{print_json, table, with_quantization};
 use clap::Args;
 use compiler::{BackOptions, Checked, Input, Source};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use shape::Quantization;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::{Error, ErrorKind, Result};
+use terminal::{Screen, Style, printable};
 
 /// `tfcompile check`.
 #[derive(Args, Debug)]
@@ -88,9 +89,9 @@ fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Res
 /// Prints the problems. Returns an error if there are any. `nouns` name what is counted.
 fn report(arguments: &Check, name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> Result<()> {
     if arguments.json {
-        print_json(&to_json(name, checked, notes))?
+        print_json("check", name, to_json(checked, notes))?
     } else {
-        outputs::print(&to_text(name, nouns, checked, notes))?
+        outputs::print(&to_text(&Screen::stdout(), name, nouns, checked, notes))?
     }
     let Some(first) = checked.problems.first() else { return Ok(()) };
     let count = match checked.problems.len() {
@@ -118,7 +119,7 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
+fn to_json(checked: &Checked, notes: &[String]) -> Value {
     let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
     let problems: Vec<Value> = checked
         .problems
@@ -160,7 +161,6 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
         .map(|(name, range)| json!({ "name": name, "min": range.low, "max": range.high }))
         .collect();
     json!({
-        "model": name,
         "compiles": checked.problems.is_empty(),
         "problems": problems,
         "warnings": checked.warnings,
@@ -171,7 +171,7 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
     })
 }
 
-fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> String {
+fn to_text(screen: &Screen, name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> String {
     let mut out = String::new();
     let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
     let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
@@ -192,9 +192,9 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
     ops.sort_by_key(|(op, (count, supported))| (*supported, std::cmp::Reverse(*count), *op));
     let row = |(op, (count, supported)): (&String, &(usize, bool))| {
         let remark = if *supported { "" } else { "not supported" };
-        vec![printable(op), format!("{count:>6}"), remark.to_owned()]
+        vec![op.clone(), format!("{count:>6}"), remark.to_owned()]
     };
-    table(&mut out, "ops", &ops.into_iter().map(row).collect::<Vec<_>>());
+    out += &table(screen, "ops", &ops.into_iter().map(row).collect::<Vec<_>>());
     let interface: Vec<Vec<String>> = interface(checked)
         .map(|a| {
             let renamed = a.name.as_deref().unwrap_or(&a.node);
@@ -205,18 +205,18 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
             };
             vec![
                 a.kind.to_owned(),
-                printable(&a.node),
+                a.node.clone(),
                 with_quantization(a.shape.to_string(), a.quantization),
                 format!("{}()", a.accessor),
                 remark,
             ]
         })
         .collect();
-    table(&mut out, "interface", &interface);
-    let dimensions = checked.dimensions.iter().map(|(name, range)| vec![printable(name), range.to_string()]);
-    table(&mut out, "dimensions", &dimensions.collect::<Vec<_>>());
+    out += &table(screen, "interface", &interface);
+    let dimensions = checked.dimensions.iter().map(|(name, range)| vec![name.clone(), range.to_string()]);
+    out += &table(screen, "dimensions", &dimensions.collect::<Vec<_>>());
     if checked.problems.is_empty() {
-        out.push_str("no problems: it compiles\n");
+        out += &(screen.style(Style::Good, "no problems: it compiles") + "\n");
     }
     out
 }

@@ -7,9 +7,9 @@ use crate::program::model::read;
 use crate::program::module_file;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
-use crate::report::text::printable;
 use compiler::Source;
 use support::Result;
+use terminal::printable;
 use tf::proto::{Config, GraphDef};
 
 /// Prints the config of a model, given or inferred, in the text format of protocol buffers.

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
     if !model.quiet {
         xla.warn();
     }
-    let name = model.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = model.stem();
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
     let Read { input, initial, .. } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;

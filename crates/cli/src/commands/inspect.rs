@@ -1,8 +1,7 @@
 //! `tfcompile inspect`: describes a compiled file from its metadata.
 
 use crate::files::outputs;
-use crate::report::text::human_bytes;
-use crate::report::text::{print_json, printable, table, with_quantization};
+use crate::report::text::{print_json, table, with_quantization};
 use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord};
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use shape::Quantization;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use support::Result;
+use terminal::{Screen, printable};
 
 /// `tfcompile inspect`.
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Inspect) -> Result<()> {
             .into_iter()
             .map(|found| json!({ "member": found.member, "metadata": found.metadata }))
             .collect();
-        return print_json(&json!({ "file": name, "kind": "code", "programs": records }));
+        return print_json("inspect", &name, json!({ "kind": "code", "programs": records }));
     }
     let texts: Vec<String> = found.iter().map(|found| program(&name, found)).collect();
     outputs::print(&texts.join("\n"))
@@ -50,12 +50,12 @@ pub(crate) fn run(arguments: &Inspect) -> Result<()> {
 fn constants(arguments: &Inspect, name: &str, header: &ConstantsFileHeader) -> Result<()> {
     let layout = header.layout.to_string();
     if arguments.json {
-        let json = json!({ "file": name, "kind": "constants", "layout": layout, "bytes": header.size });
-        return print_json(&json);
+        let json = json!({ "kind": "constants", "layout": layout, "bytes": header.size });
+        return print_json("inspect", name, json);
     }
     outputs::print(&format!(
         "{name}: constants of a program, {}\nlayout     {layout}\n",
-        human_bytes(header.size)
+        terminal::bytes(header.size)
     ))
 }
 
@@ -84,7 +84,7 @@ fn program(file: &str, found: &MetadataRecord) -> String {
         line("constants", &format!("in a file of layout {}", printable(layout)));
     }
     for (title, key) in [("arguments", "arguments"), ("results", "results")] {
-        table(&mut out, title, &rows(record, key));
+        out += &table(&Screen::stdout(), title, &rows(record, key));
     }
     sizes(&mut out, record);
     functions(&mut out, record);
@@ -117,13 +117,13 @@ fn sizes(out: &mut String, record: &Value) {
         });
         vec![
             facts.size.to_string(),
-            format!("code {}", human_bytes(facts.code)),
-            format!("constants {}", human_bytes(facts.constants)),
+            format!("code {}", terminal::bytes(facts.code)),
+            format!("constants {}", terminal::bytes(facts.constants)),
             format!("estimated {:.0} rows/s", facts.rows_per_second()),
             gain,
         ]
     };
-    table(out, "sizes", &sizes.iter().enumerate().map(row).collect::<Vec<_>>());
+    *out += &table(&Screen::stdout(), "sizes", &sizes.iter().enumerate().map(row).collect::<Vec<_>>());
 }
 
 fn target(record: &Value) -> String {
@@ -160,15 +160,15 @@ fn memory(record: &Value) -> String {
         selected.filter_map(|e| e["bytes"].as_u64()).fold(0, u64::saturating_add)
     };
     let mut parts = vec![
-        format!("feeds {}", human_bytes(sum("arguments", &["feed"]))),
-        format!("variables {}", human_bytes(sum("arguments", &["variable", "readonly variable"]))),
-        format!("results {}", human_bytes(sum("results", &["fetch"]))),
-        format!("temps {}", human_bytes(bytes("temps"))),
-        format!("constants {}", human_bytes(bytes("constants"))),
-        format!("scratch per worker {}", human_bytes(bytes("scratch_per_worker"))),
+        format!("feeds {}", terminal::bytes(sum("arguments", &["feed"]))),
+        format!("variables {}", terminal::bytes(sum("arguments", &["variable", "readonly variable"]))),
+        format!("results {}", terminal::bytes(sum("results", &["fetch"]))),
+        format!("temps {}", terminal::bytes(bytes("temps"))),
+        format!("constants {}", terminal::bytes(bytes("constants"))),
+        format!("scratch per worker {}", terminal::bytes(bytes("scratch_per_worker"))),
     ];
     if bytes("stack") > 0 {
-        parts.push(format!("stack {}", human_bytes(bytes("stack"))));
+        parts.push(format!("stack {}", terminal::bytes(bytes("stack"))));
     }
     parts.join(", ")
 }
@@ -193,7 +193,7 @@ fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
             text("kind"),
             text("node"),
             with_quantization(named_shape(number).unwrap_or_else(|| text("shape")), quantization(entry)),
-            human_bytes(entry["bytes"].as_u64().unwrap_or(0)),
+            terminal::bytes(entry["bytes"].as_u64().unwrap_or(0)),
             format!("{}()", text("accessor")),
         ]
     };
@@ -217,11 +217,11 @@ fn functions(out: &mut String, record: &Value) {
         return;
     }
     let total = functions.iter().fold(0u64, |sum, (bytes, _)| sum.saturating_add(*bytes));
-    let _ = writeln!(out, "code: {} in {} functions", human_bytes(total), functions.len());
+    let _ = writeln!(out, "code: {} in {} functions", terminal::bytes(total), functions.len());
     let count = functions.len();
     functions.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     for (bytes, name) in functions.into_iter().take(MAX_FUNCTIONS) {
-        let _ = writeln!(out, "  {:>9}  {name}", human_bytes(bytes));
+        let _ = writeln!(out, "  {:>9}  {name}", terminal::bytes(bytes));
     }
     if count > MAX_FUNCTIONS {
         let _ = writeln!(out, "             and {} smaller ones (--json lists all)", count - MAX_FUNCTIONS);

@@ -11,11 +11,13 @@ use crate::files::outputs;
 use crate::files::outputs::Output;
 use crate::program::arguments::Arguments;
 use crate::program::in_process::Program;
+use crate::report::bar::Bar;
+use crate::report::text::print_json;
 use clap::Args;
 use runner::{Fill, ProfileOptions};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use support::Result;
+use terminal::{Column, Screen, Style, Table, percent, seconds};
 use trace::Report;
 
 /// Number of kernels listed on standard output.
@@ -39,9 +41,12 @@ pub(crate) struct Profile {
     /// Skip the measurement of the machine's peak, which takes a second
     #[arg(long)]
     pub(crate) no_peak: bool,
-    /// HTML page to write [default: NAME.profile.html]
+    /// HTML page to write [default: NAME.profile.html, unless --json is given]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
+    /// Print the times of all kernels as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Profile {
@@ -53,13 +58,10 @@ impl Profile {
         }
     }
 
-    /// Path of the page.
-    fn page(&self) -> PathBuf {
-        let default = || {
-            let stem = self.model.model.file_stem().unwrap_or_default().to_string_lossy();
-            PathBuf::from(format!("{stem}.profile.html"))
-        };
-        self.output.clone().unwrap_or_else(default)
+    /// Path of the page, if one is written.
+    fn page(&self) -> Option<PathBuf> {
+        let default = || PathBuf::from(format!("{}.profile.html", self.model.stem()));
+        self.output.clone().or_else(|| (!self.json).then(default))
     }
 }
 
@@ -82,33 +84,43 @@ pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
         threads: arguments.threads.unwrap_or(1) as usize,
         peak: !arguments.no_peak,
     };
-    let report = runner::profile(&program.compiled, &arrays, &program.target, &options)?;
-    write(arguments, &report)?;
-    summary(arguments, report, "")
+    let mut bar = Bar::new(&arguments.model.stem(), arguments.model.hides_progress());
+    let report = runner::profile(&program.compiled, &arrays, &program.target, &options, &mut bar.watch())?;
+    bar.finish();
+    write(arguments, &report, "")
 }
 
-/// Writes the page.
-pub(crate) fn write(arguments: &Profile, report: &Report) -> Result<()> {
-    outputs::write(&[Output { path: arguments.page(), parts: vec![trace::html(report).into_bytes().into()] }])
-}
-
-/// Prints the slowest kernels, then `more`.
-pub(crate) fn summary(arguments: &Profile, mut report: Report, more: &str) -> Result<()> {
-    report.kernels.sort_by(|a, b| b.duration.total_cmp(&a.duration));
-    let whole: f64 = report.kernels.iter().map(|kernel| kernel.duration).sum();
-    let mut text = format!("{}\n", report.subtitle);
-    for kernel in report.kernels.iter().take(NAMED) {
-        let share = 100.0 * kernel.duration / whole;
-        let _ = writeln!(
-            text,
-            "{share:5.1}%  {:10.2} us  {} {} {}",
-            kernel.duration / 1e3,
-            kernel.kind,
-            kernel.name,
-            kernel.node
-        );
+/// Writes the page, and prints the slowest kernels, then `more`.
+pub(crate) fn write(arguments: &Profile, report: &Report, more: &str) -> Result<()> {
+    let page = arguments.page();
+    if let Some(path) = &page {
+        let parts = vec![trace::html(report).into_bytes().into()];
+        outputs::write(&[Output { path: path.clone(), parts }])?;
     }
-    text.push_str(more);
-    let _ = writeln!(text, "wrote {}", arguments.page().display());
+    if arguments.json {
+        return print_json("profile", &arguments.model.model.display().to_string(), report.to_json());
+    }
+    let screen = Screen::stdout();
+    let whole: f64 = report.kernels.iter().map(|kernel| kernel.duration).sum();
+    let mut table = Table::new([
+        Column::numbers("share"),
+        Column::numbers("time"),
+        Column::words("kind").optional(),
+        Column::names("kernel").optional(),
+        Column::names("node"),
+    ]);
+    for kernel in report.slowest().into_iter().take(NAMED) {
+        table.row([
+            percent(kernel.duration / whole),
+            seconds(kernel.duration / 1e9),
+            kernel.kind.clone(),
+            kernel.name.clone(),
+            kernel.node.clone(),
+        ]);
+    }
+    let mut text = screen.paragraph(Style::Plain, &report.subtitle) + &table.render(&screen) + more;
+    if let Some(path) = &page {
+        text += &format!("wrote {}\n", path.display());
+    }
     outputs::print(&text)
 }

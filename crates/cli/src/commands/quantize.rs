@@ -12,11 +12,13 @@ use crate::program::model::{Read, read};
 use crate::program::quantized::quantize;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
+use crate::report::text::print_json;
 use clap::Args;
 use compiler::{NoObserver, Source};
 use hlo::{Argument, Interface, Role};
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
+use terminal::Screen;
 
 /// `tfcompile quantize`.
 #[derive(Args, Debug)]
@@ -76,9 +78,9 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     progress.finish();
     outputs::write_all(&[(&path, &bytes)])?;
     if arguments.json {
-        return outputs::print(&format!("{:#}\n", report.to_json()));
+        return print_json("quantize", &model.model.display().to_string(), report.to_json());
     }
-    let text = if model.quiet { String::new() } else { report.to_text() };
+    let text = if model.quiet { String::new() } else { report.to_text(&Screen::stdout()) };
     outputs::print(&format!("{text}{}\n", path.display()))
 }
 

@@ -8,6 +8,8 @@ use crate::files::outputs;
 use crate::files::outputs::Output;
 use crate::program::arguments::Arguments;
 use crate::program::in_process::{Program, compile_kernel, runnable};
+use crate::report::bar::Bar;
+use crate::report::text::json_text;
 use ::report::{Budget, Diff, Finding, Report as Figures};
 use clap::Args;
 use compiler::{Executable, NoObserver};
@@ -16,6 +18,7 @@ use runner::{Fill, ReportOptions, Subject, VerifyOptions};
 use shape::Literal;
 use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
+use terminal::Screen;
 
 /// `tfcompile report`.
 #[derive(Args, Debug)]
@@ -90,11 +93,12 @@ pub(crate) fn run(arguments: &Report, xla: &XlaFlags) -> Result<()> {
     }
     outputs::write(&files)?;
     let diff = old.as_ref().map(|old| Diff::new(old, &new));
+    let screen = Screen::stdout();
     let mut text = match (&diff, arguments.json) {
-        (Some(diff), true) => format!("{:#}\n", serde_json::json!(diff)),
+        (Some(diff), true) => json_text("diff", &new.name, serde_json::json!(diff)),
         (None, true) => new.to_json()?,
-        (Some(diff), false) => format!("{new}\n{diff}"),
-        (None, false) => new.to_string(),
+        (Some(diff), false) => format!("{}\n{}", new.to_text(&screen), diff.to_text(&screen)),
+        (None, false) => new.to_text(&screen),
     };
     if let (Some(path), false) = (&page, arguments.json) {
         text.push_str(&format!("wrote {}\n", path.display()));
@@ -131,8 +135,7 @@ fn read_budget(path: &Path) -> Result<Budget> {
 }
 
 fn default_page(arguments: &Report) -> PathBuf {
-    let stem = arguments.model.model.file_stem().unwrap_or_default().to_string_lossy();
-    PathBuf::from(format!("{stem}.report.html"))
+    PathBuf::from(format!("{}.report.html", arguments.model.stem()))
 }
 
 /// The figures of a model, a compiled file, or a saved report.
@@ -193,7 +196,17 @@ fn of_model(arguments: &Report, model: &ModelArgs, xla: &XlaFlags, with_errors: 
                 peak: !arguments.no_peak,
             };
             let profiled = &program.compiled;
-            runner::measure_report(&mut report, &compiled, profiled, &arrays, &program.target, &options)?;
+            let mut bar = Bar::new(&model.stem(), model.hides_progress());
+            let watch = &mut bar.watch();
+            runner::measure_report(
+                &mut report,
+                &compiled,
+                profiled,
+                &arrays,
+                &program.target,
+                &options,
+                watch,
+            )?;
         }
         if !arguments.accuracy {
             report.missing.push("Layers were not compared with the evaluator: add --accuracy".to_owned());

@@ -77,7 +77,14 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let mut session = executable.session(&inputs.first)?;
     session.set_threads(arguments.threads.unwrap_or(1) as usize)?;
     let steps = arguments.steps.or(inputs.batch_count()).unwrap_or(1);
-    let time = run_steps(&mut session, &program.signature, &inputs, steps, arguments.model.quiet)?;
+    let time = run_steps(
+        &mut session,
+        &program.signature,
+        &inputs,
+        steps,
+        &arguments.model.stem(),
+        arguments.model.quiet,
+    )?;
     let profile =
         runner::hlo_profile(executable.counters(), session.profile_counters(), steps, time.as_secs_f64());
     let _ = std::io::stderr().write_all(profile.as_bytes());
@@ -134,10 +141,11 @@ fn run_steps(
     signature: &Signature,
     inputs: &Inputs,
     steps: u64,
+    name: &str,
     quiet: bool,
 ) -> Result<Duration> {
     let mut time = Duration::ZERO;
-    let mut progress = Steps::new(steps, quiet);
+    let mut progress = Steps::new(name, steps, quiet);
     let fetches = signature.interface.fetches();
     for step in 0..steps {
         if step > 0 {

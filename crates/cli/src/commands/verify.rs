@@ -6,13 +6,14 @@ use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::program::arguments::Arguments;
 use crate::program::in_process::{Program, compile_kernel};
+use crate::report::bar::Bar;
+use crate::report::text::print_json;
 use clap::Args;
 use compiler::{BackOptions, Executable, NoObserver, Precision, compile_module, in_process_options};
 use hlo::{Origin, Output, Role};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runner::{Fill, Inputs, PrecisionReport, Subject, VerifyOptions, VerifyReport};
-use serde_json::json;
 use support::{Code, Coded as _, Error, Result};
+use terminal::Screen;
 
 /// `tfcompile verify`.
 #[derive(Args, Debug)]
@@ -95,24 +96,26 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     };
     let passed = report.passed() && processor.as_ref().is_none_or(VerifyReport::passed);
     if arguments.json {
-        let mut json = match &processor {
-            Some(processor) => json!({ "device": report.to_json(), "processor": processor.to_json() }),
-            None => report.to_json(),
-        };
+        let mut json = report.to_json();
+        if let Some(processor) = &processor {
+            json["processor"] = processor.to_json();
+        }
         if let Some(moved) = &moved {
             json["precision"] = moved.to_json();
         }
-        outputs::print(&format!("{json:#}\n"))?;
+        print_json("verify", &arguments.model.model.display().to_string(), json)?;
     } else if !(arguments.model.quiet && passed) {
-        match &processor {
-            Some(processor) => {
-                outputs::print(&format!("== on the device\n{report}\n== on the processor\n{processor}"))?;
-            }
-            None => outputs::print(&format!("{report}"))?,
-        }
+        let screen = Screen::stdout();
+        let mut text = match &processor {
+            Some(processor) => [("== on the device", &report), ("== on the processor", processor)]
+                .map(|(title, report)| screen.heading(title) + &report.to_text(&screen))
+                .concat(),
+            None => report.to_text(&screen),
+        };
         if let Some(moved) = &moved {
-            outputs::print(&format!("\n{moved}"))?;
+            text += &format!("\n{}", moved.to_text(&screen));
         }
+        outputs::print(&text)?;
     }
     if passed {
         Ok(())
@@ -160,28 +163,8 @@ fn check_processor(
     check(&subject, options, flags)
 }
 
-/// Verifies a program, with a progress bar.
+/// Verifies a program, with a progress line.
 fn check(subject: &Subject<'_>, options: &VerifyOptions, flags: &ModelArgs) -> Result<VerifyReport> {
-    let bar = bar(flags);
-    let report = compiler::guarded(|| {
-        runner::verify(subject, options, &mut |what, done, total| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        })
-    });
-    bar.finish_and_clear();
-    report
-}
-
-/// Progress bar, hidden unless standard error is a terminal.
-fn bar(flags: &ModelArgs) -> ProgressBar {
-    if flags.quiet || flags.verbose {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {elapsed} {msg}") {
-        bar.set_style(style);
-    }
-    bar
+    let mut bar = Bar::new(&flags.stem(), flags.hides_progress());
+    compiler::guarded(|| runner::verify(subject, options, &mut bar.watch()))
 }

@@ -3,10 +3,12 @@
 use crate::args::tuning::{AutotuneArgs, read};
 use compiler::tuning::{self, Choices};
 use compiler::{BackOptions, Input, NoObserver, PlanOptions};
-use runner::Autotuned;
+use runner::{Autotuned, Progress};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Error, Result};
+use terminal::{Column, Screen, Table, seconds};
 
 /// Choices of the tuning file together with the measured ones.
 pub(crate) struct Tuning {
@@ -16,12 +18,12 @@ pub(crate) struct Tuning {
 }
 
 /// Measures the choices that the file does not contain, if the flag asks for it. `progress`
-/// receives messages for the user.
+/// receives each activity.
 pub(crate) fn measure(
     flags: &AutotuneArgs,
     input: &Input,
     back: &BackOptions,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut Progress<'_>,
 ) -> Result<Option<Tuning>> {
     let Some(path) = &flags.autotune else { return Ok(None) };
     if !(flags.autotune_seconds.is_finite() && (0.0..=86_400.0).contains(&flags.autotune_seconds)) {
@@ -32,14 +34,14 @@ pub(crate) fn measure(
     }
     if !back.devices.is_empty() {
         return Err(Error::invalid(
-            "--autotune measures on this machine's processor, but the code is for a GPU: remove the flag",
+            "autotuning measures on this machine's processor, but the code is for a GPU: build without it",
         ));
     }
     let (host, machine) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
     if !back.variants.is_empty() || host != machine {
         let machine = if back.variants.is_empty() { machine } else { "several processors".to_owned() };
         return Err(Error::invalid(format!(
-            "--autotune measures on this machine, [{host}], but the code is for {machine}: add --target-cpu=native, or use \
+            "autotuning measures on this machine, [{host}], but the code is for {machine}: add --target-cpu=native, or use \
              --tuning with a file that was measured there"
         )));
     }
@@ -71,23 +73,18 @@ impl Tuning {
     }
 
     /// Summary of the measurements in one sentence, followed by a table per kernel if `is_verbose`.
-    pub(crate) fn report(&self, is_verbose: bool) -> String {
+    pub(crate) fn report(&self, screen: &Screen, is_verbose: bool) -> String {
         let kernels = &self.measured.kernels;
-        let total = |second: bool| -> f64 {
-            kernels
-                .iter()
-                .map(|k| if second { k.seconds().1 } else { k.seconds().0 } * k.instances as f64)
-                .sum()
-        };
         let changed = kernels.iter().filter(|kernel| kernel.chosen != 0).count();
         let mut text =
             format!("autotune: {} kernels measured, {changed} use a faster algorithm", kernels.len());
         if changed > 0 {
-            text +=
-                &format!(": {:.1} us in total instead of {:.1} us", total(true) * 1e6, total(false) * 1e6);
+            let times = kernels.iter().map(|k| (k.seconds(), k.instances as f64));
+            let (before, now) = times.fold((0.0, 0.0), |sum, (k, n)| (sum.0 + k.0 * n, sum.1 + k.1 * n));
+            text += &format!(": {} in total instead of {}", seconds(now), seconds(before));
         }
         if self.measured.left > 0 {
-            text += &format!("; {} not measured: increase --autotune-seconds", self.measured.left);
+            text += &format!("; {} not measured: allow more seconds", self.measured.left);
         }
         text.push('\n');
         for kernel in kernels.iter().filter(|_| is_verbose) {
@@ -97,12 +94,57 @@ impl Tuning {
                     "    time of the program with the fastest candidate: {ratio:.4} times the original\n"
                 );
             }
-            for (number, (candidate, seconds)) in kernel.times.iter().enumerate() {
-                let mark = if number == kernel.chosen { '*' } else { ' ' };
-                text += &format!("  {mark} {:10.2} us  {candidate}\n", seconds * 1e6);
+            let mut table =
+                Table::new([Column::words(""), Column::numbers(""), Column::names("")]).indented();
+            for (number, (candidate, time)) in kernel.times.iter().enumerate() {
+                let mark = if number == kernel.chosen { "*" } else { "" };
+                table.row([mark.to_owned(), seconds(*time), candidate.to_string()]);
             }
+            text += &table.render(screen);
         }
         text
+    }
+
+    /// The measured kernels with the chosen candidate of each.
+    pub(crate) fn kernels(&self, screen: &Screen) -> String {
+        let mut table = Table::new([
+            Column::numbers("instances").optional(),
+            Column::numbers("cost model"),
+            Column::numbers("chosen"),
+            Column::names("kernel"),
+            Column::names("candidate").optional(),
+        ]);
+        for kernel in &self.measured.kernels {
+            let (before, now) = kernel.seconds();
+            table.row([
+                kernel.instances.to_string(),
+                seconds(before),
+                seconds(now),
+                kernel.kernel.clone(),
+                kernel.times[kernel.chosen].0.to_string(),
+            ]);
+        }
+        if table.is_empty() { String::new() } else { table.render(screen) }
+    }
+
+    /// The measurements, with times in seconds.
+    pub(crate) fn to_json(&self) -> Value {
+        let kernels = self.measured.kernels.iter().map(|kernel| {
+            let candidate =
+                |(candidate, time): &(compiler::Candidate, f64)| json!({ "candidate": format!("{candidate}"), "seconds": time });
+            json!({
+                "kernel": kernel.kernel,
+                "instances": kernel.instances,
+                "candidates": kernel.times.iter().map(candidate).collect::<Vec<_>>(),
+                "chosen": kernel.chosen,
+                "in_program": kernel.in_program,
+            })
+        });
+        json!({
+            "file": self.path.display().to_string(),
+            "kernels": kernels.collect::<Vec<_>>(),
+            "unmeasured": self.measured.left,
+        })
     }
 }
 

@@ -51,7 +51,7 @@ impl Program {
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
         let device = open_device(flags)?;
-        let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = flags.stem();
         if !flags.quiet {
             xla.warn();
         }

@@ -31,11 +31,11 @@ pub(crate) fn quantize(
         };
         let host = compiler::host("native")?;
         let mut compile = |module: Module| {
-            reporter.doing("quantizing");
             let options = compiler::in_process_options(host.clone());
             Executable::load(&compiler::compile_module(module, &options, &mut NoObserver)?)
         };
-        runner::quantize(program, inputs.as_ref(), &options, &mut compile)
+        let mut progress = |text: &str, done, total| reporter.doing(text, done, total);
+        runner::quantize(program, inputs.as_ref(), &options, &mut compile, &mut progress)
     })?;
     Ok((of_program(program, config_text, files), report))
 }

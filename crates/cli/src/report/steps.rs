@@ -1,7 +1,7 @@
 //! Progress of steps while they run: the results of each step, and a progress bar on a terminal.
 
 use crate::files::outputs;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::report::bar::Bar;
 use runner::summary;
 use shape::Literal;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Progress of running steps.
 pub(crate) struct Steps {
-    bar: ProgressBar,
+    bar: Bar,
     count: u64,
     /// True if the lines of every step are printed. If they share a terminal with the bar, only the
     /// last step's are.
@@ -26,18 +26,10 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Starts the display for `count` steps. There is no bar for a single step, with `quiet`, or if
-    /// standard error is not a terminal.
-    pub(crate) fn new(count: u64, quiet: bool) -> Self {
-        let bar = if quiet || count == 1 {
-            ProgressBar::hidden()
-        } else {
-            // Draws nothing unless standard error is a terminal.
-            ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr())
-        };
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {eta} left") {
-            bar.set_style(style);
-        }
+    /// Starts the display for `count` steps of a program. There is no bar for a single step, with
+    /// `quiet`, or if standard error is not a terminal.
+    pub(crate) fn new(name: &str, count: u64, quiet: bool) -> Self {
+        let bar = Bar::new(name, quiet || count == 1);
         Self {
             count,
             prints_all: bar.is_hidden() || !std::io::stdout().is_terminal(),
@@ -62,8 +54,8 @@ impl Steps {
         }
         if !self.bar.is_hidden() && (now >= self.last_draw + REDRAW_INTERVAL || step == 0) {
             self.last_draw = now;
-            self.bar.set_position(step + 1);
-            self.bar.set_message(self.message(step, lines));
+            let message = self.message(step, lines);
+            self.bar.doing(&message, step + 1, self.count);
         }
         Ok(())
     }
@@ -88,15 +80,9 @@ impl Steps {
     /// several steps.
     pub(crate) fn finish(self) -> Result<Option<f64>> {
         let rate = self.rate(self.count);
-        self.bar.finish_and_clear();
+        self.bar.finish();
         outputs::print(&self.last)?;
         Ok(rate)
-    }
-}
-
-impl Drop for Steps {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -1,9 +1,9 @@
 // Roofline, constants, and accuracy.
 function roofline() {
-  const dots = report.layers.map((layer, number) => ({ layer, number })).filter(({ layer }) => layer.nanoseconds > 0 && layer.flops > 0 && layer.bytes > 0);
+  const dots = report.layers.map((layer, number) => ({ layer, number })).filter(({ layer }) => layer.seconds > 0 && layer.flops > 0 && layer.bytes > 0);
   by("roofline-section").hidden = !report.peak || dots.length === 0;
   if (by("roofline-section").hidden) return;
-  const point = ({ layer }) => [layer.flops / layer.bytes, layer.flops / layer.nanoseconds * 1e9], peak = report.peak, points = dots.map(point);
+  const point = ({ layer }) => [layer.flops / layer.bytes, layer.flops / layer.seconds], peak = report.peak, points = dots.map(point);
   const log = Math.log10, ridge = peak.flops / peak.bytes;
   const low = Math.floor(log(Math.min(ridge / 10, ...points.map((p) => p[0])))), high = Math.ceil(log(Math.max(ridge * 10, ...points.map((p) => p[0]))));
   const top = log(Math.max(peak.flops, peak.byte_operations || 0, ...points.map((p) => p[1]))) + 0.25, bottom = Math.floor(log(Math.min(...points.map((p) => p[1]))));
@@ -17,10 +17,10 @@ function roofline() {
   drawn("polyline", { class: "roof", points: `${x(left)},${y(left * peak.bytes)} ${x(ridge)},${y(peak.flops)} ${x(10 ** high)},${y(peak.flops)}` }, svg);
   if (peak.byte_operations) { drawn("line", { class: "roof", "stroke-dasharray": "5 4", x1: x(peak.byte_operations / peak.bytes), x2: x(10 ** high), y1: y(peak.byte_operations), y2: y(peak.byte_operations) }, svg); drawn("text", { x: 776, y: y(peak.byte_operations) - 5, "text-anchor": "end" }, svg, "bytes"); }
   drawn("text", { x: 776, y: y(peak.flops) - 5, "text-anchor": "end" }, svg, "f32");
-  const longest = Math.max(...dots.map((d) => d.layer.nanoseconds));
+  const longest = Math.max(...dots.map((d) => d.layer.seconds));
   for (const dot of dots) {
-    const [a, b] = point(dot), circle = drawn("circle", { class: "dot", cx: x(a), cy: y(b), r: 3 + 8 * Math.sqrt(dot.layer.nanoseconds / longest) }, svg);
-    drawn("title", {}, circle, `${nameOf(dot.layer)}: ${time(dot.layer.nanoseconds)}, ${percent(dot.layer.share_of_peak)} of peak`);
+    const [a, b] = point(dot), circle = drawn("circle", { class: "dot", cx: x(a), cy: y(b), r: 3 + 8 * Math.sqrt(dot.layer.seconds / longest) }, svg);
+    drawn("title", {}, circle, `${nameOf(dot.layer)}: ${time(dot.layer.seconds)}, ${percent(dot.layer.share_of_peak)} of peak`);
     circle.addEventListener("click", () => { show(dot.number); by("layers").scrollIntoView({ block: "nearest" }); });
   }
 }

@@ -3,10 +3,10 @@ const ROW = 26;
 const state = { open: new Set(), rows: [], at: 0, query: "", sort: null, up: false };
 const root = { path: "", children: new Map(), layers: [] };
 const changeOf = new Map();
-const sums = ["nanoseconds", "flops", "bytes", "code_bytes", "weight_bytes"];
+const sums = ["seconds", "flops", "bytes", "code_bytes", "weight_bytes"];
 const columns = [
   ["layer", (r) => r.label, (r) => r.label],
-  ["time", (r) => time(r.sum.nanoseconds), (r) => r.sum.nanoseconds], ["of run", (r) => total ? percent(r.sum.nanoseconds / total) : "", (r) => r.sum.nanoseconds],
+  ["time", (r) => time(r.sum.seconds), (r) => r.sum.seconds], ["of run", (r) => total ? percent(r.sum.seconds / total) : "", (r) => r.sum.seconds],
   ["kind", (r) => r.layer ? r.layer.kind : `${r.count} layers`, (r) => r.layer ? r.layer.kind : ""],
   ["of peak", (r) => r.layer ? percent(r.layer.share_of_peak) : "", (r) => r.layer ? r.layer.share_of_peak || 0 : 0],
   ["flops", (r) => count(r.sum.flops), (r) => r.sum.flops], ["bytes", (r) => bytes(r.sum.bytes), (r) => r.sum.bytes],
@@ -17,7 +17,7 @@ const columns = [
 if (diff) columns.splice(3, 0, ["changed", (r) => r.changes || "", (r) => r.changes || ""]);
 let total = 0;
 function plant() {
-  for (const layer of report.layers) total += layer.nanoseconds || 0;
+  for (const layer of report.layers) total += layer.seconds || 0;
   if (diff) for (const change of diff.layers) if (change.new != null) changeOf.set(change.new, change);
   report.layers.forEach((layer, number) => {
     const parts = (layer.group ? [layer.group] : []).concat((layer.node || layer.name).split("/").filter(Boolean));
@@ -47,7 +47,7 @@ function plant() {
   })(root);
   // A scope with most of the time says nothing when closed.
   let scope = root;
-  const main = (item) => item.items && (item.sum.nanoseconds > total / 2 || item.count > root.count / 2);
+  const main = (item) => item.items && (item.sum.seconds > total / 2 || item.count > root.count / 2);
   while ((scope = (scope.items || []).find(main))) state.open.add(scope.path);
 }
 function flatten() {
@@ -94,7 +94,7 @@ function paint() {
       const cell = element("span", (c === 0 && item.items ? (state.open.has(item.path) ? "\u25be " : "\u25b8 ") : "") + show(item), row, c === 0 ? "left name" : ["changed", "kind"].includes(name) ? "left" : name === "of run" ? "bar" : "");
       cell.setAttribute("role", "gridcell");
       if (c === 0) { cell.style.paddingLeft = 8 + 16 * item.depth + "px"; cell.title = item.layer ? nameOf(item.layer) : item.path; }
-      if (name === "of run" && total) cell.style.setProperty("--part", item.sum.nanoseconds / total);
+      if (name === "of run" && total) cell.style.setProperty("--part", item.sum.seconds / total);
       if (name === "changed" && /slower|larger|less accurate/.test(item.changes || "")) cell.classList.add("worse");
     });
     row.addEventListener("click", () => { choose(k); if (item.items) toggle(item); });
@@ -131,7 +131,7 @@ function detail(item) {
   if (change && change.old != null) {
     const before = old.layers[change.old];
     line("changed", item.changes);
-    line("before", `${before.precision}; ${time(before.nanoseconds)}; code ${bytes(before.code_bytes) || "shared"}; weights ${bytes(before.weight_bytes)}; ${before.strategy}`);
+    line("before", `${before.precision}; ${time(before.seconds)}; code ${bytes(before.code_bytes) || "shared"}; weights ${bytes(before.weight_bytes)}; ${before.strategy}`);
   }
 }
 function show(number) {

@@ -11,17 +11,17 @@ function summary() {
     if (more) element("small", more, dd);
     const change = changed(key);
     if (change && change.old > 0) {
-      const part = change.new / change.old - 1, words = change.unit === "bytes" ? bytes(change.old) : change.unit === "ns" ? time(change.old) : small(change.old);
+      const part = change.new / change.old - 1, words = change.unit === "bytes" ? bytes(change.old) : change.unit === "s" ? time(change.old) : small(change.old);
       element("small", `${part >= 0 ? "+" : ""}${(100 * part).toFixed(1)}% from ${words}`, dd, part > 0.02 ? "worse" : part < -0.02 ? "better" : "");
     }
     return dt;
   };
-  if (report.time) show("latency", time(report.time.nanoseconds), how, "latency");
+  if (report.time) show("latency", time(report.time.seconds), how, "latency");
   show("size", bytes(sizes.code + sizes.constants), `code ${bytes(sizes.code)}, constants ${bytes(sizes.constants)}`, "size");
   show("RAM", bytes(ram(sizes)), `arena ${bytes(sizes.arena)}, scratch ${bytes(sizes.scratch)}, arrays ${bytes(sizes.feeds + sizes.variables + sizes.results)}`, "ram");
   if (report.peak) {
     let work = 0, whole = 0;
-    for (const layer of report.layers) if (layer.nanoseconds > 0) { whole += layer.nanoseconds; work += (layer.share_of_peak || 0) * layer.nanoseconds; }
+    for (const layer of report.layers) if (layer.seconds > 0) { whole += layer.seconds; work += (layer.share_of_peak || 0) * layer.seconds; }
     show("share of peak", percent(whole ? work / whole : 0), `${count(report.peak.flops)}FLOP/s, ${bytes(report.peak.bytes)}/s measured`);
   }
   if (report.precision.length) show("precision", report.precision[0], report.precision.slice(1, 4).join(", "));

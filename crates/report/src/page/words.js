@@ -8,7 +8,7 @@ function scaled(value, units, step) {
   return (k === 0 || Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2)) + " " + units[k];
 }
 const bytes = (n) => (n == null ? "" : scaled(n, ["B", "kB", "MB", "GB"], 1000));
-const time = (n) => (n == null ? "" : scaled(n, ["ns", "us", "ms", "s"], 1000));
+const time = (n) => (n == null ? "" : scaled(n * 1e9, ["ns", "us", "ms", "s"], 1000));
 const count = (n) => (n == null ? "" : scaled(n, ["", "k", "M", "G", "T"], 1000).trim());
 const percent = (n) => (n == null ? "" : (100 * n).toFixed(1) + "%");
 const small = (n) => (n == null ? "" : n === 0 ? "0" : n.toExponential(1));

@@ -4,126 +4,120 @@ use super::{BenchReport, KernelTime, ThreadsTime};
 use crate::latency::Latency;
 use hlo::analysis::Cost;
 use serde_json::{Value, json};
-use std::fmt::{self, Write};
+use std::fmt::Write;
+use terminal::{Column, Screen, Style, Table, bytes, count, percent, seconds};
 
-impl fmt::Display for BenchReport {
-    /// Writes a summary of the program, a table of times, and a table of kernels.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl BenchReport {
+    /// A summary of the program, a table of times, and a table of kernels.
+    pub fn to_text(&self, screen: &Screen) -> String {
         let cost = &self.cost;
-        writeln!(
-            f,
+        let summary = format!(
             "one run: {} kernels, {} flops, {} transcendentals, {} moved; constants {}, temporaries {}",
             self.kernel_count,
             count(cost.flops as f64),
             count(cost.transcendentals as f64),
-            bytes(cost.bytes() as f64),
-            bytes(self.constants_bytes as f64),
-            bytes(self.temps_bytes as f64)
-        )?;
-        writeln!(
-            f,
-            "\n{:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}",
-            "threads", "min", "p50", "p90", "p99", "max", "best half", "runs"
-        )?;
+            bytes(cost.bytes()),
+            bytes(self.constants_bytes),
+            bytes(self.temps_bytes)
+        );
+        let mut text = screen.paragraph(Style::Plain, &summary) + "\n";
+        let mut table = Table::new([
+            Column::numbers("threads"),
+            Column::numbers("min").optional(),
+            Column::numbers("p50"),
+            Column::numbers("p90").optional(),
+            Column::numbers("p99"),
+            Column::numbers("max").optional(),
+            Column::numbers("best half"),
+            Column::numbers("runs").optional(),
+        ]);
         for time in &self.times {
             let l = &time.latency;
-            write!(f, "{:>7}", time.threads)?;
-            for value in [l.min, l.p50, l.p90, l.p99, l.max, l.best_half] {
-                write!(f, " {:>10}", seconds(value))?;
-            }
-            writeln!(f, " {:>8}", l.runs)?;
+            let times = [l.min, l.p50, l.p90, l.p99, l.max, l.best_half].map(seconds);
+            table.row([time.threads.to_string()].into_iter().chain(times).chain([l.runs.to_string()]));
         }
-        writeln!(
-            f,
-            "p50: median; best half: mean of the faster half of the runs, which other programs disturb least"
-        )?;
-        self.write_peaks(f)?;
-        self.write_kernels(f)
+        text += &table.render(screen);
+        text += &screen.paragraph(
+            Style::Faint,
+            "p50: median; best half: mean of the faster half of the runs, which other programs disturb least",
+        );
+        text + &self.peaks(screen) + &self.kernel_table(screen)
     }
-}
 
-impl BenchReport {
-    fn write_peaks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn peaks(&self, screen: &Screen) -> String {
         if self.times.iter().all(|time| time.peak.is_none()) {
-            return Ok(());
+            return String::new();
         }
-        writeln!(
-            f,
-            "\n{:>7} {:>14} {:>14} {:>8} {:>14} {:>14}",
-            "threads", "arithmetic", "machine's peak", "share", "memory", "machine's peak"
-        )?;
+        let mut table = Table::new([
+            Column::numbers("threads"),
+            Column::numbers("arithmetic"),
+            Column::numbers("machine's peak"),
+            Column::numbers("share"),
+            Column::numbers("memory").optional(),
+            Column::numbers("machine's peak").optional(),
+        ]);
         for ThreadsTime { threads, latency, peak } in &self.times {
             let Some(peak) = peak else { continue };
             let flops = self.cost.flops as f64 / latency.best_half;
             let moved = self.cost.bytes() as f64 / latency.best_half;
-            writeln!(
-                f,
-                "{threads:>7} {:>14} {:>14} {:>8} {:>14} {:>14}",
+            table.row([
+                threads.to_string(),
                 format!("{}flop/s", count(flops)),
                 format!("{}flop/s", count(peak.flops)),
                 percent(flops / peak.flops),
-                format!("{}/s", bytes(moved)),
-                format!("{}/s", bytes(peak.bytes)),
-            )?;
+                format!("{}/s", bytes(moved as u64)),
+                format!("{}/s", bytes(peak.bytes as u64)),
+            ]);
         }
-        writeln!(
-            f,
-            "arithmetic, memory: flops and bytes of a run divided by the time of the best half; peaks were measured just now, \
-             that of\nmemory in main memory, which caches surpass"
-        )
+        let legend = screen.paragraph(
+            Style::Faint,
+            "arithmetic, memory: flops and bytes of a run divided by the time of the best half; peaks were measured just \
+             now, that of memory in main memory, which caches surpass",
+        );
+        format!("\n{}{legend}", table.render(screen))
     }
 
-    fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn kernel_table(&self, screen: &Screen) -> String {
         if self.kernels.is_empty() {
-            return Ok(());
+            return String::new();
         }
         let total: f64 = self.kernels.iter().map(KernelTime::total).sum();
         let best = self.times.iter().find(|time| time.threads == 1).and_then(|time| time.peak);
-        writeln!(
-            f,
-            "\nkernels alone, on one thread: {} in total\n{:>6} {:>9} {:>6} {:>12} {:>6} {:>12}  kernel",
-            seconds(total),
-            "share",
-            "each",
-            "times",
-            "flop/s",
-            "peak",
-            "bytes/s"
-        )?;
+        let mut table = Table::new([
+            Column::numbers("share"),
+            Column::numbers("each"),
+            Column::numbers("times"),
+            Column::numbers("flop/s").optional(),
+            Column::numbers("peak"),
+            Column::numbers("bytes/s").optional(),
+            Column::names("kernel"),
+        ]);
         for kernel in &self.kernels {
             let share = if total > 0.0 { kernel.total() / total } else { 0.0 };
-            let Some(latency) = &kernel.latency else {
-                writeln!(
-                    f,
-                    "{:>6} {:>9} {:>6} {:>12} {:>6} {:>12}  {}",
-                    "-",
-                    "-",
-                    kernel.instances,
-                    "-",
-                    "-",
-                    "-",
-                    label(kernel)
-                )?;
-                continue;
+            let numbers = match &kernel.latency {
+                None => ["-", "-", "-", "-", "-"].map(str::to_owned),
+                Some(latency) => {
+                    let flops = kernel.cost.flops as f64 / latency.p50;
+                    let moved = kernel.cost.bytes() as f64 / latency.p50;
+                    [
+                        percent(share),
+                        seconds(latency.p50),
+                        count(flops),
+                        best.map_or("-".to_owned(), |best| percent(flops / best.flops)),
+                        bytes(moved as u64),
+                    ]
+                }
             };
-            let flops = kernel.cost.flops as f64 / latency.p50;
-            writeln!(
-                f,
-                "{:>6} {:>9} {:>6} {:>12} {:>6} {:>12}  {}",
-                percent(share),
-                seconds(latency.p50),
-                kernel.instances,
-                count(flops),
-                best.map_or("-".to_owned(), |best| percent(flops / best.flops)),
-                bytes(kernel.cost.bytes() as f64 / latency.p50),
-                label(kernel)
-            )?;
+            let [share, each, flops, peak, moved] = numbers;
+            table.row([share, each, kernel.instances.to_string(), flops, peak, moved, label(kernel)]);
         }
-        writeln!(
-            f,
-            "share: of the time of all kernels; each: median of one call; times: number of calls in a run; peak: \
-             flop/s as a\nshare of the machine's"
-        )
+        let legend = screen.paragraph(
+            Style::Faint,
+            "share: of the time of all kernels; each: median of one call; times: number of calls in a run; peak: flop/s \
+             as a share of the machine's",
+        );
+        let title = format!("kernels alone, on one thread: {} in total", seconds(total));
+        format!("\n{}{}{legend}", screen.paragraph(Style::Plain, &title), table.render(screen))
     }
 
     /// Returns the whole report, with times in seconds.
@@ -191,61 +185,9 @@ fn latency_json(latency: &Latency) -> Value {
     })
 }
 
-/// Formats a time with three digits and a suitable unit.
-pub(crate) fn seconds(value: f64) -> String {
-    match value {
-        v if v < 1e-6 => format!("{:.0} ns", v * 1e9),
-        v if v < 1e-3 => format!("{} us", digits(v * 1e6)),
-        v if v < 1.0 => format!("{} ms", digits(v * 1e3)),
-        v => format!("{} s", digits(v)),
-    }
-}
-
-/// Formats a number with three digits and a decimal prefix.
-pub(crate) fn count(value: f64) -> String {
-    match value {
-        v if v < 1e3 => format!("{v:.0} "),
-        v if v < 1e6 => format!("{} k", digits(v / 1e3)),
-        v if v < 1e9 => format!("{} M", digits(v / 1e6)),
-        v if v < 1e12 => format!("{} G", digits(v / 1e9)),
-        v => format!("{} T", digits(v / 1e12)),
-    }
-    .trim_end()
-    .to_owned()
-}
-
-/// Formats a size with three digits and a suitable unit.
-pub(crate) fn bytes(value: f64) -> String {
-    let text = count(value);
-    if text.contains(' ') { format!("{text}B") } else { format!("{text} B") }
-}
-
-fn digits(value: f64) -> String {
-    match value {
-        v if v < 10.0 => format!("{v:.2}"),
-        v if v < 100.0 => format!("{v:.1}"),
-        v => format!("{v:.0}"),
-    }
-}
-
-fn percent(value: f64) -> String {
-    format!("{:.1}%", value * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_three_digits_and_a_unit() {
-        assert_eq!(seconds(3.4567e-6), "3.46 us");
-        assert_eq!(seconds(0.0456), "45.6 ms");
-        assert_eq!(seconds(12e-9), "12 ns");
-        assert_eq!(count(612345678.0), "612 M");
-        assert_eq!(count(7.0), "7");
-        assert_eq!(bytes(2048.0), "2.05 kB");
-        assert_eq!(bytes(7.0), "7 B");
-    }
 
     #[test]
     fn the_report_names_times_peaks_and_kernels() {
@@ -269,8 +211,8 @@ mod tests {
             times: vec![ThreadsTime { threads: 1, latency, peak }],
             kernels: vec![kernel],
         };
-        let text = report.to_string();
-        assert!(text.contains("2 kernels, 3.00 M flops, 5 transcendentals, 1.00 kB moved"), "{text}");
+        let text = report.to_text(&Screen::PLAIN);
+        assert!(text.contains("2 kernels, 3.00 M flops, 5 transcendentals, 1.0 kB moved"), "{text}");
         assert!(text.contains("2.00 Gflop/s") && text.contains("25.0%"), "{text}");
         assert!(text.contains("dot fusion.1 (dense/MatMul)"), "{text}");
         for column in ["p50", "best half", "arithmetic, memory", "share", "each", "times", "peak"] {

@@ -10,6 +10,7 @@ use quantize::{Layer, LayerForm, Method, Points, Unsuitable, Weights};
 use serde_json::{Value, json};
 use shape::Quantization;
 use std::fmt::Write as _;
+use terminal::{Column, Screen, Style, Table, printable};
 
 /// A layer in the report.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,12 +213,12 @@ fn decibels(relative_error: f64) -> f64 {
 
 impl QuantizationReport {
     /// The report as tables.
-    pub fn to_text(&self) -> String {
-        let mut text = format!("scheme {}", self.options.scheme.name());
+    pub fn to_text(&self, screen: &Screen) -> String {
+        let mut title = format!("scheme {}", self.options.scheme.name());
         if self.options.scheme == Scheme::Int8 {
             let on = |on: bool| if on { "on" } else { "off" };
             let _ = write!(
-                text,
+                title,
                 ", ranges by {}, bias correction {}, equalization {}",
                 method_name(self.options.method),
                 on(self.options.corrects_bias),
@@ -228,16 +229,24 @@ impl QuantizationReport {
                 },
             );
         }
-        let _ = writeln!(text, ", {} samples", self.samples);
+        let _ = write!(title, ", {} samples", self.samples);
+        let mut text = screen.paragraph(Style::Plain, &title);
         let scope = common_scope(&self.layers);
         if !scope.is_empty() {
-            let _ = writeln!(text, "layers of {scope}:");
+            let _ = writeln!(text, "layers of {}:", printable(&scope));
         }
-        let header =
-            ["layer", "op", "weights", "form", "input scale", "zero point", "weights error", "error alone"];
-        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        let mut table = Table::new([
+            Column::names("layer"),
+            Column::words("op").optional(),
+            Column::words("weights").optional(),
+            Column::words("form"),
+            Column::numbers("input scale").optional(),
+            Column::numbers("zero point").optional(),
+            Column::numbers("weights error"),
+            Column::numbers("error alone"),
+        ]);
         for layer in &self.layers {
-            rows.push(vec![
+            table.row([
                 layer.name[scope.len()..].to_owned(),
                 layer.op.to_owned(),
                 layer.weights.clone(),
@@ -248,34 +257,35 @@ impl QuantizationReport {
                 layer.error.map_or("-".to_owned(), |error| format!("{error:.4}")),
             ]);
         }
-        text += &table(&rows);
+        text += &table.render(screen);
         if self.layers.iter().any(|layer| layer.error.is_some()) {
             let samples = self.samples.min(LAYER_SAMPLES);
-            let _ = writeln!(
-                text,
+            let legend = format!(
                 "error alone: relative error of the results if only that layer is quantized, on {samples} samples"
             );
+            text += &screen.paragraph(Style::Faint, &legend);
         }
         let left = self.layers.iter().filter_map(|layer| Some((&layer.name, layer.reason.as_ref()?)));
         let unsuitable = self.unsuitable.iter().map(|(name, reason)| (name, reason));
+        let mut sentences = Vec::new();
         for (name, reason) in left.chain(unsuitable) {
-            let _ = writeln!(text, "{name} stays in float32: {reason}");
+            sentences.push(format!("{name} stays in float32: {reason}"));
         }
         for (name, quantization) in &self.interface {
-            let _ = writeln!(text, "{name} is int8: {quantization}");
+            sentences.push(format!("{name} is int8: {quantization}"));
         }
         for result in &self.results {
-            let _ = writeln!(
-                text,
+            sentences.push(format!(
                 "result {}: relative error {:.4} ({:.1} dB), at most {:.4}",
                 result.name,
                 result.relative_error,
                 decibels(result.relative_error),
                 result.max_absolute_error
-            );
+            ));
         }
         let (before, after) = self.weight_bytes;
-        let _ = writeln!(text, "weights: {before} bytes before, {after} after");
+        sentences.push(format!("weights: {before} bytes before, {after} after"));
+        sentences.iter().for_each(|sentence| text += &screen.paragraph(Style::Plain, &printable(sentence)));
         text
     }
 
@@ -328,22 +338,6 @@ fn common_scope(layers: &[LayerReport]) -> String {
     let ends = first.name.match_indices('/').map(|(at, _)| &first.name[..=at]);
     let is_common = |scope: &&str| layers.iter().all(|layer| layer.name.starts_with(*scope));
     ends.take_while(is_common).last().unwrap_or("").to_owned()
-}
-
-/// Rows of equal columns. The first four columns are words, the others numbers.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if column < 4 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

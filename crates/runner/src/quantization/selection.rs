@@ -4,8 +4,8 @@
 use super::calibration::Calibration;
 use super::measurement::{self, Differences};
 use super::{CompileModule, QuantizationOptions, Scheme};
-use crate::Inputs;
 use crate::difference::Difference;
+use crate::{Inputs, Progress};
 use hlo::{Interface, Module, Op, Program};
 use quantize::{Layer, LayerForm, Method, Points, Weights, correction, weights, with_switches};
 use shape::{Literal, PrimitiveType};
@@ -94,7 +94,7 @@ fn blocks(module: &Module, layer: &Layer, literal: &Literal) -> Option<weights::
 }
 
 /// The programs to compare and the data to compare them on.
-pub(super) struct Context<'a, 'c> {
+pub(super) struct Context<'a, 'c, 'p> {
     /// The program before any change.
     pub(super) original: &'a Module,
     /// The program whose layers are quantized.
@@ -103,9 +103,10 @@ pub(super) struct Context<'a, 'c> {
     pub(super) interface: &'a Interface,
     pub(super) options: &'a QuantizationOptions,
     pub(super) compile: &'a mut CompileModule<'c>,
+    pub(super) progress: &'a mut Progress<'p>,
 }
 
-impl Context<'_, '_> {
+impl Context<'_, '_, '_> {
     /// Quantizes as many layers as the largest error permits.
     pub(super) fn select(
         &mut self,
@@ -151,6 +152,7 @@ impl Context<'_, '_> {
             let has_switch =
                 |k: usize| forms[k].weights != Weights::Float && layers[k].computation == self.module.entry();
             for k in 0..layers.len() {
+                (self.progress)("measuring layers", k, layers.len());
                 alone.push(if has_switch(k) { Some(error(&|other| other == k)?) } else { None });
             }
             // From the layer with the largest error to that with the least.
@@ -173,6 +175,7 @@ impl Context<'_, '_> {
         for &k in &order[..restored] {
             forms[k] = LayerForm::UNCHANGED;
         }
+        (self.progress)("comparing results", 0, 0);
         loop {
             let program = build(&forms)?;
             let differences = self.differences(&original, &program)?;

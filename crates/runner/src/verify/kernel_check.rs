@@ -6,6 +6,7 @@ use super::compare::Comparison;
 use super::estimate::Growth;
 use super::program_check::{Sizes, arguments};
 use super::{Subject, VerifyOptions};
+use crate::Progress;
 use crate::fill::{Fill, Random};
 use crate::kernels::{Extracted, Kernel, extract, has_code, kernels, kind, nodes, program_cost};
 use compiler::Executable;
@@ -55,7 +56,7 @@ impl KernelCheck {
 pub(super) fn check(
     subject: &Subject<'_>,
     options: &VerifyOptions,
-    progress: &mut dyn FnMut(&str, usize, usize),
+    progress: &mut Progress<'_>,
 ) -> Result<Vec<KernelCheck>> {
     let module = subject.optimized;
     let all = kernels(module);
@@ -81,13 +82,13 @@ pub(super) fn check(
     Ok(order.iter().filter_map(|kernel| checks.remove(kernel)).collect())
 }
 
-struct Walk<'a, 'p> {
+struct Walk<'a, 'p, 'q> {
     subject: &'a Subject<'a>,
     options: &'a VerifyOptions,
     evaluator: Evaluator<'a>,
     is_small: bool,
     total: usize,
-    progress: &'p mut dyn FnMut(&str, usize, usize),
+    progress: &'p mut Progress<'q>,
     /// For each key, the number of kernels encountered and the name of the first.
     alike: BTreeMap<String, (usize, String)>,
     checks: BTreeMap<Kernel, KernelCheck>,
@@ -95,7 +96,7 @@ struct Walk<'a, 'p> {
     order: Vec<Kernel>,
 }
 
-impl Walk<'_, '_> {
+impl Walk<'_, '_, '_> {
     /// Evaluates a computation. With `checks`, its kernels are compared, those of loops in the
     /// first iteration.
     fn computation(&mut self, id: ComputationId, arguments: Vec<Literal>, checks: bool) -> Result<Literal> {

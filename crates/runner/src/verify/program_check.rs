@@ -4,6 +4,7 @@ use super::analysis::Analysis;
 use super::compare::Comparison;
 use super::estimate::{Estimate, Growth, Known, distance};
 use super::{Subject, VerifyOptions};
+use crate::Progress;
 use crate::fill::{Fill, Random};
 use hlo::{Module, Op, SizeParameter};
 use shape::{Literal, PrimitiveType};
@@ -85,7 +86,7 @@ pub(super) fn check(
     subject: &Subject<'_>,
     options: &VerifyOptions,
     flops: u64,
-    progress: &mut dyn FnMut(&str, usize, usize),
+    progress: &mut Progress<'_>,
 ) -> Result<Vec<ProgramCheck>> {
     let fills: &[Fill] = if flops <= options.small_program { &Fill::ALL } else { &[Fill::Random] };
     let mut checks = Vec::new();

@@ -4,36 +4,59 @@ use super::{Comparison, KernelCheck, Mismatch, ProgramCheck, VerifyReport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
+use terminal::{Column, Screen, Style, Table, percent, printable};
 
 impl fmt::Display for VerifyReport {
-    /// Writes tables of fetches and of kinds of kernels, then the failures.
+    /// The text without colors and without a limit of its width.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<28} {:<9} {:>9} {:>12} {:>14} {:>10} {:>10}",
-            "whole program", "inputs", "elements", "max ulp", "max relative", "of limit", "undecided"
-        )?;
+        f.write_str(&self.to_text(&Screen::PLAIN))
+    }
+}
+
+/// A table of comparisons under a title.
+fn table(title: &str, second: &str) -> Table {
+    Table::new([
+        Column::names(title),
+        Column::words(second),
+        Column::numbers("elements").optional(),
+        Column::numbers("max ulp").optional(),
+        Column::numbers("max relative"),
+        Column::numbers("of limit"),
+        Column::numbers("undecided").optional(),
+    ])
+}
+
+fn row(table: &mut Table, name: &str, second: &str, result: &Comparison, share: &str) {
+    let cells = [
+        name.to_owned(),
+        second.to_owned(),
+        result.elements.to_string(),
+        result.max_ulp.to_string(),
+        format!("{:.1e}", result.max_relative),
+        share.to_owned(),
+        result.undecided.to_string(),
+    ];
+    if result.passed() { table.row(cells) } else { table.styled_row(Style::Bad, cells) }
+}
+
+impl VerifyReport {
+    /// Tables of fetches and of kinds of kernels, then the failures.
+    pub fn to_text(&self, screen: &Screen) -> String {
+        let mut programs = table("whole program", "inputs");
         for program in &self.programs {
             for result in &program.results {
-                let share = if program.estimated { share(result.share_of_limit) } else { "-".to_owned() };
-                write_row(f, &result.name, &program.inputs(), result, &share)?;
+                let share = if program.estimated { percent(result.share_of_limit) } else { "-".to_owned() };
+                row(&mut programs, &result.name, &program.inputs(), result, &share);
             }
         }
+        let mut text = programs.render(screen);
         if let Some(program) = self.programs.iter().find(|p| !p.estimated) {
-            writeln!(f, "  compared as a whole: distance {:.1e} relative to the norm", program.distance)?;
+            let distance = program.distance;
+            let note = format!("compared as a whole: distance {distance:.1e} relative to the norm");
+            text += &screen.paragraph(Style::Plain, &note);
         }
         let compared = self.kernels.iter().filter(|k| !k.inputs.is_empty()).count();
-        writeln!(
-            f,
-            "\n{:<28} {:<9} {:>9} {:>12} {:>14} {:>10} {:>10}",
-            format!("kernels: {compared} of {} compared", self.kernels.len()),
-            "count",
-            "elements",
-            "max ulp",
-            "max relative",
-            "of limit",
-            "undecided"
-        )?;
+        let mut all = table(&format!("kernels: {compared} of {} compared", self.kernels.len()), "count");
         let mut kinds: BTreeMap<&str, Vec<&KernelCheck>> = BTreeMap::new();
         self.kernels.iter().for_each(|kernel| kinds.entry(kernel.kind).or_default().push(kernel));
         for (kind, kernels) in kinds {
@@ -42,103 +65,85 @@ impl fmt::Display for VerifyReport {
                 .filter_map(|k| k.worst.as_ref())
                 .max_by(|(_, a), (_, b)| a.share_of_limit.total_cmp(&b.share_of_limit));
             let Some((_, worst)) = worst else { continue };
-            write_row(f, kind, &kernels.len().to_string(), worst, &share(worst.share_of_limit))?;
+            row(&mut all, kind, &kernels.len().to_string(), worst, &percent(worst.share_of_limit));
         }
+        text += &format!("\n{}", all.render(screen));
         for kernel in self.kernels.iter().filter(|k| k.inputs.is_empty()) {
             match &kernel.skipped {
                 Some(why) if !why.starts_with("like ") => {
-                    writeln!(f, "  {} not compared: {why}", kernel.name)?
+                    let note = format!("{} not compared: {why}", kernel.name);
+                    text += &screen.paragraph(Style::Plain, &printable(&note));
                 }
                 _ => {}
             }
         }
-        self.write_legend(f)?;
-        self.write_failures(f)
+        text + "\n" + &self.legend(screen) + "\n" + &self.verdict(screen)
     }
-}
 
-fn write_row(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    inputs: &str,
-    result: &Comparison,
-    share: &str,
-) -> fmt::Result {
-    writeln!(
-        f,
-        "  {name:<26} {inputs:<9} {:>9} {:>12} {:>14} {share:>10} {:>10}",
-        result.elements,
-        result.max_ulp,
-        format!("{:.1e}", result.max_relative),
-        result.undecided
-    )
-}
-
-fn share(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
-impl VerifyReport {
     /// Explains the columns.
-    fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\nmax ulp, max relative: largest distance of any element from the evaluator's value")?;
-        writeln!(
-            f,
-            "of limit: that distance as a share of the bound for rounding errors; above 100% is wrong"
-        )?;
+    fn legend(&self, screen: &Screen) -> String {
+        let mut lines = vec![
+            "max ulp, max relative: largest distance of any element from the evaluator's value",
+            "of limit: that distance as a share of the bound for rounding errors; above 100% is wrong",
+        ];
         let all = self.programs.iter().flat_map(|program| &program.results);
         let undecided = all.chain(self.kernels.iter().filter_map(|k| Some(&k.worst.as_ref()?.1)));
         if undecided.map(|comparison| comparison.undecided).sum::<usize>() > 0 {
-            writeln!(
-                f,
-                "undecided: elements that cannot be checked, because correct code may overflow or errors may add up there"
-            )?;
+            lines.push(
+                "undecided: elements that cannot be checked, because correct code may overflow or errors may add up there",
+            );
         }
-        Ok(())
+        lines.iter().map(|line| screen.paragraph(Style::Faint, line)).collect()
     }
 
-    fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f)?;
+    /// The verdict, with all failures.
+    fn verdict(&self, screen: &Screen) -> String {
         if self.passed() {
-            return writeln!(f, "the code agrees with the evaluator");
+            return screen.style(Style::Good, "the code agrees with the evaluator") + "\n";
         }
+        let mut lines = Vec::new();
         for program in self.programs.iter().filter(|p| !p.passed()) {
             if !program.estimated {
-                writeln!(
-                    f,
+                lines.push(format!(
                     "WRONG: the program on {} inputs: distance {:.1e} relative to the norm",
                     program.inputs(),
                     program.distance
-                )?;
+                ));
             }
             for result in program.results.iter().filter(|r| !r.passed()) {
-                writeln!(f, "WRONG: '{}' on {} inputs: {}", result.name, program.inputs(), wrong(result))?;
+                lines.push(format!(
+                    "WRONG: '{}' on {} inputs: {}",
+                    result.name,
+                    program.inputs(),
+                    wrong(result)
+                ));
             }
         }
         if let Some(kernel) = self.first_failed_kernel()
             && let Some((fill, comparison)) = &kernel.worst
         {
-            writeln!(
-                f,
+            lines.push(format!(
                 "first to diverge: {} {} on {fill} inputs: {}",
                 kernel.kind,
                 kernel.name,
                 wrong(comparison)
-            )?;
-            writeln!(f, "  from nodes: {}", kernel.nodes.join(", "))?;
+            ));
+            lines.push(format!("from nodes: {}", kernel.nodes.join(", ")));
             let failed = self.kernels.iter().filter(|k| !k.passed()).count();
             if failed > 1 {
-                writeln!(f, "  and {} later kernels", failed - 1)?;
+                lines.push(format!("and {} later kernels", failed - 1));
             }
         } else if let Some(pass) = &self.guilty_pass {
-            writeln!(f, "every kernel alone is correct; the pass '{pass}' changes the module's results")?;
+            lines.push(format!(
+                "every kernel alone is correct; the pass '{pass}' changes the module's results"
+            ));
         } else {
-            writeln!(
-                f,
+            lines.push(
                 "every kernel alone is correct, and so is every pass: buffers overlap, or kernels run out of order"
-            )?;
+                    .to_owned(),
+            );
         }
-        Ok(())
+        lines.iter().map(|line| screen.paragraph(Style::Bad, &printable(line))).collect()
     }
 
     /// Returns the whole report.

@@ -9,7 +9,6 @@ use crate::files::outputs::{self, Output};
 use crate::report::Reporter as _;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
-use crate::report::text::human_bytes;
 use compiler::{Function, Functions};
 use std::fmt::Write as _;
 use support::{Code, Error, Result};
@@ -96,7 +95,7 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
                 lines,
                 "{:<width$}  {:>9}",
                 file.path.display().to_string(),
-                human_bytes(file.size())
+                terminal::bytes(file.size())
             );
         }
         outputs::print(&lines)?;

@@ -6,13 +6,13 @@ use crate::artifacts::names::FileNames;
 use crate::artifacts::request::Artifacts;
 use crate::files::linker;
 use crate::files::outputs::Output;
-use crate::report::text::human_bytes;
 use std::fmt::Write as _;
 use std::path::Path;
+use terminal::Screen;
 
 /// Lists each file with its size, followed by the hints.
 pub(super) fn table(outputs: &[Output<'_>], listed: usize, hints: &str) -> String {
-    let line = |name: String, bytes: u64, more: String| (name, human_bytes(bytes), more);
+    let line = |name: String, bytes: u64, more: String| (name, terminal::bytes(bytes), more);
     let mut lines: Vec<(String, String, String)> = outputs[..listed]
         .iter()
         .map(|output| line(output.path.display().to_string(), output.size(), String::new()))
@@ -34,7 +34,8 @@ pub(super) fn table(outputs: &[Output<'_>], listed: usize, hints: &str) -> Strin
 /// Hints about a build: the measured choices, the command that links it, and the file of its
 /// weights.
 pub(super) fn hints(arguments: &Build, artifacts: &Artifacts, names: &FileNames) -> String {
-    let choices = artifacts.tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
+    let choices =
+        artifacts.tuning.as_ref().map(|tuning| tuning.report(&Screen::stdout(), arguments.model.verbose));
     let mut hints = choices.unwrap_or_default() + &link_line(arguments, names);
     if artifacts.has(Kind::Constants) {
         let file = names.of(Kind::Constants);

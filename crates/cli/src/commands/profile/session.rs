@@ -1,7 +1,7 @@
 //! `tfcompile profile --jit`: writes a page with the time of each node of a session's steps.
 
 use crate::args::xla_flags::XlaFlags;
-use crate::commands::profile::{Profile, summary, write};
+use crate::commands::profile::{Profile, write};
 use crate::session::clustering::cluster_tables;
 use crate::session::model::{Request, SessionModel};
 use std::time::Instant;
@@ -36,12 +36,11 @@ pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
         1e6 * each,
         arguments.thread_count_text(),
     );
-    let mut report = step_report(&arguments.model.model.display().to_string(), &subtitle, steps);
+    let mut report = step_report(&arguments.model.model.display().to_string(), &subtitle, 1e9 * each, steps);
     if !arguments.no_peak {
         let target = compiler::host(arguments.model.target_cpu.as_deref().unwrap_or("native"))?;
         let peak = runner::measure_peak(&target, arguments.threads.unwrap_or(1) as usize)?;
         report.peak = Some(Roof { flops: peak.flops, bytes: peak.bytes });
     }
-    write(arguments, &report)?;
-    summary(arguments, report, &cluster_tables(&model.session))
+    write(arguments, &report, &cluster_tables(&model.session))
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let traced = arguments.trace.step(count)?;
     let mut files = Vec::new();
     let mut results = Vec::new();
-    let mut steps = Steps::new(count, arguments.model.quiet);
+    let mut steps = Steps::new(&arguments.model.stem(), count, arguments.model.quiet);
     for step in 0..count {
         results = model.step(step, |session, feeds, fetches, targets| {
             if traced == Some(step) {
