@@ -193,8 +193,8 @@ test-web-sample: tools
 	scripts/test_web.sh sample
 
 .PHONY: test-sanitizers
-test-sanitizers: tools ## run the small models with address and thread sanitizers
-	scripts/test_sanitizers.sh
+test-sanitizers: tools ## run the small models with address and thread sanitizers (CANDIDATES=1: with each strategy of their kernels)
+	scripts/test_sanitizers.sh $(if $(CANDIDATES),--candidates)
 
 .PHONY: test-faults
 test-faults: tools ## run the tool while each call on files fails, memory and threads run out, and clocks jump

@@ -155,6 +155,7 @@ def add_small():
             "weightsManifest": [{"paths": ["group1-shard1of1.bin"], "weights": specs}],
         }
         add("tfjs", parts(json.dumps(model).encode(), data))
+    add("budget", b'latency = "2.5 ms"\nsize = 3000\nram = "4 KiB" # bytes\n\n[error]\n"y" = 1e-3\n"*" = 0.5\n')
     choices = ["[x86_64 avx2 1]", "dot f32 8 8 8 => tile 4x2", "# a note", "", "[other]", "k => rows"]
     add("tuning", "\n".join(["tfcompile-tuning 1", "", *choices, ""]).encode())
     layout = bytes(range(32))
@@ -162,12 +163,14 @@ def add_small():
 
 
 def add_compiled():
-    """Objects with metadata, if the tool is built."""
+    """Objects with metadata and a saved report, if the tool is built."""
     tools = [pathlib.Path("target") / profile / "tfcompile" for profile in ("release", "debug")]
     tool = next((tool for tool in tools if tool.exists()), None)
     if tool is None:
         return
     model = ["tests/artifacts/layer.pbtxt", "--config", "tests/artifacts/layer.config.pbtxt"]
+    report = subprocess.run([tool, "report", *model, "--no-time", "--json"], capture_output=True, check=True)
+    add("report", report.stdout)
     targets = ["x86-64", "aarch64-macos", "x86_64-windows", "wasm32", "armv7-linux"]
     for target in targets:
         with tempfile.TemporaryDirectory() as folder:

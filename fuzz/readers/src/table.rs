@@ -5,9 +5,11 @@
 //! The fuzz target and a test of the workspace share this table.
 
 use bytes::Bytes;
+use report::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::Result;
+use terminal::Screen;
 use tf::checkpoint::Checkpoint;
 use tf::model::{Foreign, LoadOptions, Model};
 use tf::proto::{Config, GraphDef};
@@ -45,6 +47,8 @@ pub const READERS: &[Reader] = &[
     Reader { name: "tfjs", read: |bytes, folder| done(tfjs(bytes, folder)) },
     Reader { name: "tuning", read: |bytes, _| on_text(bytes, tuning) },
     Reader { name: "metadata", read: |bytes, _| done(metadata(bytes)) },
+    Reader { name: "report", read: |bytes, _| done(saved_report(bytes)) },
+    Reader { name: "budget", read: |bytes, _| on_text(bytes, budget) },
 ];
 
 /// Limit of arrays in archives and idx files. The tool's limit is above this machine's memory.
@@ -280,5 +284,28 @@ fn metadata(bytes: &[u8]) -> Result<()> {
     for record in aot::read_metadata(bytes)? {
         done(aot::read_interface(&record.metadata));
     }
+    Ok(())
+}
+
+/// A saved report as a page, as text, and in comparison with itself.
+fn saved_report(bytes: &[u8]) -> Result<()> {
+    let report = Report::parse(bytes)?;
+    let again = Report::parse(report.to_json()?.as_bytes())?;
+    for screen in [Screen::PLAIN, Screen::new(20, true)] {
+        drop(report.to_text(&screen));
+        drop(report::Diff::new(&report, &again).to_text(&screen));
+    }
+    drop(report::html(&report, Some(&again)));
+    let budget = report::Budget::parse("latency = \"1 ms\"\nram = 1\n[error]\n\"*\" = 0.5\n", "budget.toml")?;
+    drop(report::junit(&budget.file, &budget.check(&report)));
+    Ok(())
+}
+
+/// A budget, and what it says about a report without figures.
+fn budget(text: &str) -> Result<()> {
+    let budget = report::Budget::parse(text, "budget.toml")?;
+    let findings = budget.check(&Report::new("model", "model"));
+    drop(report::github(&budget.file, &findings));
+    drop(report::junit(&budget.file, &findings));
     Ok(())
 }
