@@ -11,8 +11,6 @@ use support::{Error, Result};
 
 /// Major version of the backend interface.
 pub const TRITONBACKEND_API_VERSION_MAJOR: u32 = 1;
-/// Minor version of the first interface with all functions below.
-pub const OLDEST_MINOR: u32 = 17;
 
 /// Element type of a tensor.
 pub type DataType = u32;
@@ -197,7 +195,7 @@ pub fn load() -> Result<&'static Api> {
     };
     let missing = |symbol: &str| {
         Error::invalid(format!(
-            "the server does not have the function {symbol}; use Triton Inference Server 2.40 or later"
+            "the server does not have the function {symbol}; use a later version of Triton Inference Server"
         ))
     };
     let found = Api::find(address).map_err(missing)?;

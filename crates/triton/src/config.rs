@@ -1,7 +1,7 @@
 //! The model's configuration (`config.pbtxt`, as JSON): completed from the program, and checked
 //! against it.
 
-use crate::signature::{Rows, Signature, Tensor};
+use crate::signature::{Rows, Signature, Size, Tensor};
 use serde_json::{Map, Value, json};
 use support::{Error, Result};
 
@@ -81,7 +81,8 @@ fn complete_tensors(config: &mut Value, key: &str, tensors: &[&Tensor], is_batch
     }
 }
 
-/// Describes a tensor. The server refuses shapes without dimensions, so a scalar is reshaped.
+/// Describes a tensor. The server refuses shapes without dimensions: a scalar has one, of size 1,
+/// which the server removes in batches only.
 fn described(tensor: &Tensor, is_batched: bool) -> Value {
     let sizes: Vec<i64> =
         tensor.sizes.iter().skip(usize::from(is_batched)).map(|size| size.for_config()).collect();
@@ -89,7 +90,9 @@ fn described(tensor: &Tensor, is_batched: bool) -> Value {
     entry.insert("name".into(), json!(tensor.name));
     entry.insert("data_type".into(), json!(tensor.type_name()));
     if sizes.is_empty() {
-        entry.insert("reshape".into(), json!({ "shape": [] }));
+        if is_batched {
+            entry.insert("reshape".into(), json!({ "shape": [] }));
+        }
         entry.insert("dims".into(), json!([1]));
     } else {
         entry.insert("dims".into(), json!(sizes));
@@ -183,7 +186,10 @@ fn check_tensors(config: &Value, key: &str, kind: &str, tensors: &[&Tensor], is_
             true => sizes(&entry["reshape"]["shape"]),
             false => sizes(&entry["dims"]),
         };
-        let own = &tensor.sizes[usize::from(is_batched).min(tensor.sizes.len())..];
+        let own = match tensor.sizes.as_slice() {
+            [] => &[Size::Fixed(1)],
+            sizes => &sizes[usize::from(is_batched)..],
+        };
         let fits = sizes.len() == own.len()
             && sizes.iter().zip(own).all(|(&size, own)| match size {
                 -1 => own.for_config() == -1,

@@ -42,12 +42,10 @@ pub unsafe extern "C" fn TRITONBACKEND_Initialize(_backend: *mut api::Backend) -
     }
     guarded(|| {
         let (major, minor) = server::version()?;
-        if major != api::TRITONBACKEND_API_VERSION_MAJOR || minor < api::OLDEST_MINOR {
+        if major != api::TRITONBACKEND_API_VERSION_MAJOR {
             return Err(Error::unsupported(format!(
-                "the server has version {major}.{minor} of the backend interface, but this backend needs {}.{} or a \
-                 later minor version",
-                api::TRITONBACKEND_API_VERSION_MAJOR,
-                api::OLDEST_MINOR
+                "the server has version {major}.{minor} of the backend interface, but this backend is for version {}",
+                api::TRITONBACKEND_API_VERSION_MAJOR
             )));
         }
         Ok(())

@@ -135,7 +135,11 @@ fn job<'r>(model: &Model, request: &'r Request) -> std::result::Result<Job<'r>, 
     let mut sizes: Vec<(usize, i64)> = Vec::new();
     let mut rows = None;
     for tensor in &model.signature.inputs {
-        let input = request.input(&tensor.name)?;
+        let mut input = request.input(&tensor.name)?;
+        if tensor.sizes.is_empty() && input.sizes == [1] {
+            // The server has no tensors without dimensions.
+            input.sizes.clear();
+        }
         check(model.settings.rows, tensor, &input, &mut rows, &mut sizes)?;
         inputs.push(input);
     }
@@ -311,7 +315,8 @@ fn respond(model: &Model, memory: &Memory, job: &Job<'_>, sizes: &[i64], first: 
             let part = Part { sizes: &own, whole: &whole, row: first, element: tensor.element_bytes() };
             let bytes = dense_bytes(&own, tensor.element_bytes())
                 .ok_or_else(|| Error::internal("a result exceeds the address space"))?;
-            let described = (tensor.data_type(), own.as_slice());
+            let sent = if own.is_empty() { &[1] } else { own.as_slice() };
+            let described = (tensor.data_type(), sent);
             if requested.contains(&tensor.name) {
                 let buffer = response.output(&tensor.name, described, bytes)?;
                 take(part, memory.result(tensor.number), buffer);

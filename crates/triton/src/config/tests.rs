@@ -1,7 +1,6 @@
 //! Tests of configurations.
 
 use super::*;
-use crate::signature::Size;
 use hlo::SizeRange;
 use shape::PrimitiveType;
 
@@ -137,10 +136,7 @@ fn a_batch_needs_a_dimension_that_all_tensors_share() {
     };
     let mut config = json!({});
     complete(&mut config, &fixed);
-    assert_eq!(
-        config["output"],
-        json!([{ "name": "y", "data_type": "TYPE_FP32", "dims": [1], "reshape": { "shape": [] } }])
-    );
+    assert_eq!(config["output"], json!([{ "name": "y", "data_type": "TYPE_FP32", "dims": [1] }]));
     assert!(check(&config, &fixed).is_ok());
     config["max_batch_size"] = json!(4);
     let error = check(&config, &fixed).expect_err("no common dimension");
