@@ -94,7 +94,7 @@ def typed(rows):
 def typed_results(x):
     b = x["bf16"][0]
     arrays = [~x["flag"], x["i8"] + x["i8"], x["u8"] + x["u8"], x["i16"] * x["i16"], x["u32"] + x["u32"], -x["i64"]]
-    arrays += [x["f16"] * x["f16"], -b, x["f64"] * x["f64"]]
+    arrays += [x["f16"] * x["f16"], -b, x["f64"] * x["f64"], x["flag"].astype(np.int32)]
     return {f"result{k}": array for k, array in enumerate(arrays)}
 
 

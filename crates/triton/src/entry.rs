@@ -182,8 +182,8 @@ pub unsafe extern "C" fn TRITONBACKEND_ModelInstanceExecute(
         // for an instance.
         let running = unsafe { &mut *state.cast::<Running>() };
         // SAFETY: the server passes this many requests.
-        let requests = unsafe { std::slice::from_raw_parts(requests, count as usize) };
-        let requests = requests.iter().filter_map(|&request| Request::new(request)).collect();
+        let requests =
+            (0..count as usize).filter_map(|k| Request::new(unsafe { *requests.add(k) })).collect();
         execute(&running.model, &mut running.memory, instance, requests, now);
         Ok(())
     })
