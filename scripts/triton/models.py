@@ -1,5 +1,6 @@
 """A model repository for the tests: compiled from tests/saved_models and tests/triton/models."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -29,6 +30,13 @@ MODELS = [
          initial_state { name: "zero" data_type: TYPE_FP32 dims: [ 2 ] zero_data: true } } }"""),
 ]
 
+# On an OpenCL driver for processors, if there is one.
+GPU_MODELS = [("gpu", SAVED / "keras2", ["--dim=batch=4", "--target=opencl", "--constants=file"], "max_batch_size: 4")]
+
+
+def all_models():
+    return MODELS + (GPU_MODELS if "OCL_ICD_VENDORS" in os.environ else [])
+
 
 def build(tool, model, flags, folder, name):
     """Compiles a model to a shared library in a directory."""
@@ -44,6 +52,6 @@ def configure(repository, name, text):
 def write(tool, repository):
     """Writes the repository."""
     shutil.rmtree(repository, ignore_errors=True)
-    for name, model, flags, text in MODELS:
+    for name, model, flags, text in all_models():
         build(tool, model, flags, repository / name / "1", name)
         configure(repository, name, text)

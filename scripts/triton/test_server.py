@@ -63,6 +63,14 @@ def test_recorded_models(connection):
     recorded(connection, "branches", "branches", "flow.npz")
 
 
+def test_programs_for_gpus(connection):
+    if connection.is_model_ready("gpu"):
+        recorded(connection, "gpu", "serving_default", "keras2.npz")
+    else:
+        assert "gpu" not in [name for name, *_ in models.all_models()]
+        print("skipped: no OpenCL driver (scripts/setup_gpu.sh opencl)")
+
+
 def test_completed_configurations(connection):
     config = connection.get_model_config("keras2")
     assert config["max_batch_size"] == 64 and "dynamic_batching" in config, config
@@ -290,7 +298,7 @@ def main(tool, library, folder):
     repository = folder / "repository"
     models.write(tool, repository)
     write_wrong_models(tool, repository)
-    flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name, *_ in models.MODELS)]
+    flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name, *_ in models.all_models())]
     with server.Server(folder, library, *flags) as running:
         connection = running.connect()
         arguments = {"connection": connection, "running": running, "tool": tool}

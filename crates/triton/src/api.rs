@@ -187,10 +187,11 @@ pub fn load() -> Result<&'static Api> {
     let address = |symbol: &str| {
         // SAFETY: as above.
         let found = unsafe { dlsym(std::ptr::null_mut(), symbol.as_ptr().cast()) };
-        match found.is_null() && !own.is_null() {
+        if found.is_null() && !own.is_null() {
             // SAFETY: as above.
-            true => unsafe { dlsym(own, symbol.as_ptr().cast()) },
-            false => found,
+            unsafe { dlsym(own, symbol.as_ptr().cast()) }
+        } else {
+            found
         }
     };
     let missing = |symbol: &str| {

@@ -46,12 +46,9 @@ pub fn complete(config: &mut Value, signature: &Signature) -> bool {
     let states = sequence_names(config);
     let inputs: Vec<&Tensor> =
         signature.inputs.iter().filter(|input| !states.inputs.contains(&input.name)).collect();
-    let outputs: Vec<&Tensor> = signature.outputs.iter().collect();
-    let outputs: Vec<&Tensor> = match states.outputs.is_empty() {
-        true => outputs,
-        // A state is an output of the model only if the configuration says so.
-        false => outputs.into_iter().filter(|output| !states.outputs.contains(&output.name)).collect(),
-    };
+    // A state is an output of the model only if the configuration says so.
+    let outputs: Vec<&Tensor> =
+        signature.outputs.iter().filter(|output| !states.outputs.contains(&output.name)).collect();
     complete_tensors(config, "input", &inputs, largest > 0);
     complete_tensors(config, "output", &outputs, largest > 0);
     *config != before
@@ -182,10 +179,8 @@ fn check_tensors(config: &Value, key: &str, kind: &str, tensors: &[&Tensor], is_
                 return wrong(format!("{flag} is true, but the program needs the tensor; remove the line"));
             }
         }
-        let sizes = match entry["reshape"].is_object() {
-            true => sizes(&entry["reshape"]["shape"]),
-            false => sizes(&entry["dims"]),
-        };
+        let reshaped = &entry["reshape"];
+        let sizes = sizes(if reshaped.is_object() { &reshaped["shape"] } else { &entry["dims"] });
         let own = match tensor.sizes.as_slice() {
             [] => &[Size::Fixed(1)],
             sizes => &sizes[usize::from(is_batched)..],

@@ -16,7 +16,6 @@
 //! No function of the backend ends the process or unwinds into the server: every failure is an
 //! error of a model, of an instance, or of one request.
 
-// Names and numbers are the server's.
 #![cfg(target_os = "linux")]
 
 #[expect(unsafe_code, reason = "declarations of the server's functions")]

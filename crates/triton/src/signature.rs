@@ -95,9 +95,8 @@ impl Tensor {
                  an integer of 8 bits or more, f16, bf16, f32, or f64"
             )));
         }
-        let size = |dimension: &shape::Dimension| match dimension.is_dynamic {
-            true => Size::Computed(dimension.size),
-            false => Size::Fixed(dimension.size),
+        let size = |dimension: &shape::Dimension| {
+            if dimension.is_dynamic { Size::Computed(dimension.size) } else { Size::Fixed(dimension.size) }
         };
         Ok(Self { number, name, element, sizes: shape.dimensions.iter().map(size).collect() })
     }
