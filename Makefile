@@ -220,7 +220,7 @@ test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
 
 .PHONY: test-docs
-# The commands of other pages run in test-builds, test-python, test-triton, and the tests of the crates.
+# The commands of other pages run in test-builds, test-python, test-triton, and crates' tests.
 PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify report targets web sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)

@@ -46,7 +46,7 @@ pub const TRITONSERVER_LOG_INFO: LogLevel = 0;
 pub const TRITONSERVER_LOG_WARN: LogLevel = 1;
 pub const TRITONSERVER_LOG_ERROR: LogLevel = 2;
 
-/// What an instance of a model runs on.
+/// Kind of the processor that an instance of a model runs on.
 pub type InstanceKind = u32;
 pub const TRITONSERVER_INSTANCEGROUPKIND_CPU: InstanceKind = 1;
 pub const TRITONSERVER_INSTANCEGROUPKIND_GPU: InstanceKind = 2;

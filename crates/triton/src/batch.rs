@@ -1,6 +1,6 @@
-//! Which requests share a run.
+//! Division of requests into runs.
 
-/// What matters about a request for sharing a run.
+/// Properties of a request that decide with which others it shares a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Number of rows; `None` if the request must run alone.

@@ -44,7 +44,7 @@ fn each_piece(part: Part<'_>, copy: &mut dyn FnMut(usize, usize, usize)) {
     let outer = sizes.len().saturating_sub(equal + 1);
     let product = |sizes: &[i64]| sizes.iter().map(|&size| size as usize).product::<usize>();
     let bytes = product(&sizes[outer..]) * element;
-    if sizes.iter().any(|&size| size == 0) {
+    if sizes.contains(&0) {
         return;
     }
     let row_bytes = whole.get(1..).map_or(0, |inner| product(inner) * element);

@@ -5,7 +5,7 @@ use crate::signature::{Rows, Signature, Size, Tensor};
 use serde_json::{Map, Value, json};
 use support::{Error, Result};
 
-/// What the configuration settles.
+/// Settings of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The rows that requests share, if the server may send several at once.

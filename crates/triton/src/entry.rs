@@ -178,8 +178,8 @@ pub unsafe extern "C" fn TRITONBACKEND_ModelInstanceExecute(
     guarded(|| {
         let instance = Instance(instance);
         let state = instance.state()?;
-        // SAFETY: set by `TRITONBACKEND_ModelInstanceInitialize`; the server makes one call at a time
-        // for an instance.
+        // SAFETY: set by `TRITONBACKEND_ModelInstanceInitialize`; the server makes one call of an
+        // instance at a time.
         let running = unsafe { &mut *state.cast::<Running>() };
         // SAFETY: the server passes this many requests.
         let requests =

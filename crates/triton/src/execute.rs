@@ -22,7 +22,7 @@ pub struct Model {
     pub program: Arc<crate::program::Program>,
     /// Its tensors.
     pub signature: Signature,
-    /// What the configuration settles.
+    /// Settings from the configuration.
     pub settings: Settings,
 }
 

@@ -97,7 +97,7 @@ impl Memory {
         let scratch = Scratch { bytes: self.scratch.bytes_mut(), each: self.program.scratch_bytes };
         let workers = self.workers.as_ref().map(|pool| pool as &dyn Workers);
         // SAFETY: the blocks have the sizes of the interface and are borrowed uniquely. The program
-        // has no variables, so arguments are only read. What `given` says is required of the caller.
+        // has no variables, so arguments are only read. The caller vouches for those in `given`.
         unsafe { enter(entry, frame, workers, scratch) }
             .map_err(|e| Error::invalid(e.message()).coded(Code::FailedRun))?;
         Ok(&self.sizes)

@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `api` | the server's functions, found at run time, with its types and numbers |
 //! | `entry` | the functions that the server calls |
-//! | `server` | what the backend asks of the server, as safe Rust |
+//! | `server` | the server's functions as safe Rust |
 //! | `library`, `program` | a compiled program from a directory of the model repository |
 //! | `signature`, `config` | the program's tensors for the server; the model's configuration |
-//! | `batch` | which requests share a run |
+//! | `batch` | division of requests into runs |
 //! | `block` | copies between dense tensors and the corners of larger arrays |
 //! | `frame` | the memory of an instance, and a run |
 //! | `execute` | requests to responses |

@@ -1,6 +1,6 @@
 //! A compiled program, loaded from the directory of one version of a model.
 //!
-//! The directory has one shared library (`*.so`) and, for a program whose weights are in a file, one
+//! The directory has one shared library (`*.so`) and, if the program's weights are in a file, one
 //! constants file. Both are read, not mapped: repositories are updated by overwriting files, and a
 //! mapped file would change under a model that still answers requests.
 

@@ -1,4 +1,4 @@
-//! What the backend asks of the server, as safe Rust.
+//! The server's functions as safe Rust.
 //!
 //! Objects come from the server and are valid during the call that passes them: `entry` makes the
 //! values of this module, and nothing keeps them longer.
@@ -425,7 +425,7 @@ impl Response<'_> {
             Some(Failure::Failed(error)) => answer(error),
         };
         let flags = api::TRITONSERVER_RESPONSE_COMPLETE_FINAL;
-        // SAFETY: sent once. The server takes over the response, and leaves the error to the caller.
+        // SAFETY: sent once. The server takes over the response, and the error stays the caller's.
         let sent = check(unsafe { (api().response_send)(self.0.as_ptr(), flags, error) });
         if !error.is_null() {
             // SAFETY: deleted once.
@@ -448,7 +448,7 @@ fn host_buffer<'b>(name: &str, buffer: *mut c_void, bytes: usize, place: u32) ->
     if buffer.is_null() {
         return Err(Error::internal(format!("the server has no memory for output '{name}'")));
     }
-    // SAFETY: the server's memory of this size, which nothing else uses before the response is sent.
+    // SAFETY: the server's memory of this size. Nothing else uses it before the response is sent.
     Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), bytes) })
 }
 

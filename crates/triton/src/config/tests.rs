@@ -10,7 +10,8 @@ fn tensor(name: &str, element: PrimitiveType, sizes: &[Size]) -> Tensor {
 
 const BATCH: Size = Size::Named { argument: 2, range: SizeRange { low: 1, high: 64 } };
 
-/// A program with feeds `x: f32[batch, 4]` and `mask: bool[batch]`, and a fetch `y: bf16[batch, 2]`.
+/// A program with feeds `x: f32[batch, 4]` and `mask: bool[batch]`, and a fetch
+/// `y: bf16[batch, 2]`.
 fn signature(is_proven: bool) -> Signature {
     Signature {
         inputs: vec![
