@@ -12,6 +12,7 @@ use crate::frame::Memory;
 use crate::server::{Failure, Input, Instance, Request, Times, log};
 use crate::signature::{Rows, Signature, Size, Tensor};
 use shape::PrimitiveType;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{Error, Result};
@@ -49,7 +50,7 @@ pub fn execute(
     let mut jobs = Vec::new();
     let mut refused = Vec::new();
     for request in &requests {
-        match job(model, request) {
+        match caught(|| job(model, request)) {
             Ok(job) => jobs.push(job),
             Err(failure) => refused.push((request, failure)),
         }
@@ -78,6 +79,13 @@ pub fn execute(
     requests.into_iter().for_each(|request| note(request.release()));
 }
 
+/// Turns a panic into an error. Some requests may be answered already, so the server must not
+/// answer all of them.
+fn caught<T, E: From<Error>>(run: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(Error::internal("the backend has a bug").into()))
+}
+
 /// Runs the program once for these requests, answers them, and returns true. If the run fails and
 /// others can be tried, returns false.
 fn answer_run(
@@ -90,7 +98,7 @@ fn answer_run(
     is_last: bool,
 ) -> bool {
     let begin = nanoseconds();
-    let computed = compute(model, memory, run);
+    let computed = caught(|| compute(model, memory, run));
     let done = nanoseconds();
     let total: i64 = run.iter().map(|job| job.rows).sum();
     let sizes = match computed {
@@ -107,7 +115,7 @@ fn answer_run(
     };
     let mut first = 0;
     for job in run {
-        let sent = respond(model, memory, job, &sizes, first);
+        let sent = caught(|| respond(model, memory, job, &sizes, first));
         if let Err(error) = &sent {
             log(api::TRITONSERVER_LOG_ERROR, &format!("a response failed: {error}"));
         }

@@ -1,8 +1,8 @@
 //! A shared library in this process, from bytes.
 //!
 //! The dynamic linker knows a library by its file. For a file that was overwritten while the old
-//! model still runs, it would return the old code, which would crash. The bytes are therefore copied
-//! to memory that has a file of its own.
+//! model still runs, it would return the old code, which would crash. The bytes are therefore
+//! copied to memory that has a file of its own.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fs::File;

@@ -160,7 +160,14 @@ fn rows(inputs: &[Tensor], outputs: &[Tensor]) -> Option<Rows> {
         Size::Computed(_) => return None,
     };
     let leading = |tensor: &Tensor| tensor.sizes.first().copied();
-    let is_shared = inputs.iter().all(|input| leading(input) == leading(&inputs[0]))
+    // The number of rows of a run is that of all its requests, so no other dimension may have it.
+    let is_elsewhere = |input: &Tensor| {
+        input.sizes[1..].iter().any(|size| match size {
+            Size::Named { argument, .. } => Some(*argument) == rows.argument,
+            Size::Fixed(_) | Size::Computed(_) => false,
+        })
+    };
+    let is_shared = inputs.iter().all(|input| leading(input) == leading(&inputs[0]) && !is_elsewhere(input))
         && outputs.iter().all(|output| match (leading(output), rows.argument) {
             (Some(Size::Computed(bound)), Some(_)) => bound == rows.high,
             (Some(Size::Fixed(size)), None) => size == rows.high,
@@ -234,6 +241,20 @@ mod tests {
         assert_eq!(fixed(&[[8, 3], [8, 1]], &[8]), Some(Rows { argument: None, low: 8, high: 8 }));
         assert_eq!(fixed(&[[8, 3], [4, 1]], &[8]), None);
         assert_eq!(fixed(&[[8, 3]], &[1]), None);
+    }
+
+    #[test]
+    fn requests_with_their_number_of_rows_in_another_dimension_are_not_joined() {
+        let mut x = feed("x", ArrayShape::new(PrimitiveType::F32, &[8, 8]), Some(1));
+        let mut batch = feed("batch", ArrayShape::new(PrimitiveType::S32, &[]), None);
+        batch.range = Some(SizeRange { low: 1, high: 8 });
+        let rows = |x: &Argument| {
+            let interface = Interface::new(vec![x.clone(), batch.clone()], vec![fetch(&[8], true)]);
+            Signature::new(&interface, false).expect("types").rows
+        };
+        assert!(rows(&x).is_some());
+        x.named_dimensions.push(NamedDimension { dimension: 1, size: 1 });
+        assert_eq!(rows(&x), None);
     }
 
     #[test]
