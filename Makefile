@@ -247,7 +247,7 @@ test-python: setup-test ## test the Python package, and compare it with TensorFl
 .PHONY: triton test-triton
 triton: ## build the backend of Triton Inference Server: target/backends/tfcompile
 	@scripts/triton/build.sh
-test-triton: tools ## test that backend in the server, in a stand-in under sanitizers and valgrind, and the commands of its page (TRITON_CORE_INCLUDE=DIR: compare with the server's headers)
+test-triton: build ## test that backend in the server, in a stand-in under sanitizers and valgrind, and the commands of its page (TRITON_CORE_INCLUDE=DIR: compare with the server's headers)
 	@scripts/setup.sh venv
 	scripts/triton/test.sh $(TOOL)
 
