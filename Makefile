@@ -85,7 +85,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-triton test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -224,7 +224,7 @@ test-json: tools ## check what --json prints against docs/schema.json, and docs/
 	$$(scripts/venv.sh venv-json jsonschema==4.25.1 numpy==1.26.4) scripts/json_schema.py "$(TOOL)" $(UPDATE)
 
 .PHONY: test-docs
-# The commands of other pages run in test-builds, test-python, and the tests of the crates.
+# The commands of other pages run in test-builds, test-python, test-triton, and crates' tests.
 PAGES ?= start models from-jax precision language-models header embedded c-source training weights custom-calls verify report targets web sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
@@ -247,6 +247,13 @@ wheel: ## build the Python package, with LLVM linked statically: target/wheels
 	scripts/wheel.sh
 test-python: setup-test ## test the Python package, and compare it with TensorFlow and JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
+
+.PHONY: triton test-triton
+triton: ## build the backend of Triton Inference Server: target/backends/tfcompile
+	@scripts/triton/build.sh
+test-triton: build ## test that backend in the server, in a stand-in under sanitizers and valgrind, and the commands of its page (TRITON_CORE_INCLUDE=DIR: compare with the server's headers)
+	@scripts/setup.sh venv
+	scripts/triton/test.sh $(TOOL)
 
 .PHONY: test-gpu test-gpu-sample
 test-gpu: tools ## run all recorded cases, the oracle, and models on an OpenCL runtime for processors, and assemble all PTX

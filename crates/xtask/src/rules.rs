@@ -110,6 +110,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
+    // Loaded by a server, so a dependency here is loaded, too: no compiler.
+    ("triton", &["support", "shape", "hlo", "aot", "device", "tfcompile-runtime"]),
     ("recorded", &["support", "shape", "npz"]),
     ("gpu-check", &["support", "shape", "recorded", "device"]),
     // Uses `tf` to read the graphs of cases as the command line does.
@@ -171,6 +173,7 @@ pub const IO_ALLOWED: &[(&str, &str)] = &[
         "tfcompile-runtime",
         "the user's programs: reads constants files, ends the process when an assert fails",
     ),
+    ("triton", "reads libraries and constants files of a server's model repository"),
     ("xtask", "reads the repository"),
 ];
 
