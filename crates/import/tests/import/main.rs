@@ -190,6 +190,29 @@ fn an_unsupported_type_of_a_supported_op_is_named() {
 }
 
 /// Returns a graph that runs `v += x`, `v -= x`, and `v += x` in this order, then reads `v`.
+/// Only the pairs of types that TensorFlow has kernels for. The node after it would fail instead.
+#[test]
+fn the_parts_of_a_complex_number_have_the_type_of_its_parts() {
+    for (op, ty_in, ty_out, is_right) in [
+        ("Imag", "DT_COMPLEX128", "DT_DOUBLE", true),
+        ("Imag", "DT_COMPLEX128", "DT_FLOAT", false),
+        ("ComplexAbs", "DT_COMPLEX64", "DT_DOUBLE", false),
+        ("Angle", "DT_COMPLEX64", "DT_FLOAT", true),
+        ("Real", "DT_COMPLEX128", "DT_FLOAT", false),
+    ] {
+        let types = format!("{} {}", ty("T", ty_in), ty("Tout", ty_out));
+        let graph = placeholder("x", ty_in) + &node("y", op, &["x"], &types);
+        let config = feed("x", &[2]) + &fetch("y");
+        let imported = import::import(&program(&graph, &config));
+        if is_right {
+            imported.expect("a module");
+        } else {
+            let text = imported.expect_err("refused").to_string();
+            assert!(text.contains("correct Tout") && text.contains("'y'"), "{text}");
+        }
+    }
+}
+
 fn counter_graph() -> String {
     placeholder("x", FLOAT)
         + &var_handle("v", &[2])
