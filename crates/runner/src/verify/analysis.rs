@@ -423,6 +423,20 @@ fn poison(
         }
         // Shifts by whole periods seem to change nothing.
         match op {
+            // A part of the operand is an angle, which then decides the direction of the result.
+            Op::Exp {}
+            | Op::Expm1 {}
+            | Op::Sin {}
+            | Op::Cos {}
+            | Op::Sinh {}
+            | Op::Cosh {}
+            | Op::Tan {}
+            | Op::Tanh {}
+            | Op::Logistic {}
+                if is_complex(value) && error > 0.5 =>
+            {
+                *change = anything
+            }
             Op::Sin {} | Op::Cos {} => *change = change.max(error.min(2.0)),
             Op::Tan {} if error > 0.5 => *change = anything,
             Op::Remainder {} => *change = change.max(own::unknown_remainder(values, operand, k, error)),
