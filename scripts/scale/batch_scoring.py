@@ -1,6 +1,6 @@
 """Runs the commands of examples/batch_scoring, kills their workers with SIGKILL, and counts rows.
 
-    batch_scoring.py ray|spark --model SAVED_MODEL --work DIR --judge PYTHON [--rows N]
+    batch_scoring.py ray|spark|dask --model SAVED_MODEL --work DIR --judge PYTHON [--rows N]
 
 Each identifier must occur exactly once in the result, and its scores must be TensorFlow's (network.py, which the interpreter PYTHON
 runs). Fails, too, if nothing was killed or nothing was repeated. Prints one line of counts.
@@ -107,6 +107,25 @@ def spark_job(work: Path, arguments: list[str]) -> tuple[list[str], int]:
     return lines, sum(event["Task Info"]["Attempt"] > 0 for event in ended)
 
 
+def dask_job(work: Path, arguments: list[str]) -> tuple[list[str], int]:
+    """Returns the kills, and the number of tasks that Dask repeated."""
+    incomplete = work / "scores.incomplete"
+
+    def is_worker(process: Process, _) -> bool:
+        return "spawn_main" in process.command
+
+    kills = [
+        Kill("a worker", is_worker, lambda: count(incomplete, "part-*") >= 2),
+        Kill("a worker", is_worker, lambda: count(incomplete, "part-*") >= 12),
+    ]
+    environment = {"DASK_TEMPORARY_DIRECTORY": str(work / "tmp")}
+    lines = run([sys.executable, str(EXAMPLES / "score_dask.py"), *arguments], environment, kills, work / "log.txt", LIMIT)
+    log = (work / "log.txt").read_text(errors="replace")
+    # Dask names the finished tasks that it repeats because their worker died.
+    lost = re.findall(r"caused the cluster to lose already computed task\(s\).*?\{(.*?)\}", log, re.DOTALL)
+    return lines, sum(text.count("'score-") for text in lost)
+
+
 def check(x: np.ndarray, out: Path, directory: Path, judge: str, model: str) -> tuple[int, int, float]:
     """Returns the number of rows, of different identifiers, and the largest difference from TensorFlow's scores."""
     table = pq.read_table(out)
@@ -129,7 +148,7 @@ def check(x: np.ndarray, out: Path, directory: Path, judge: str, model: str) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("system", choices=("ray", "spark"))
+    parser.add_argument("system", choices=("ray", "spark", "dask"))
     parser.add_argument("--model", required=True)
     parser.add_argument("--work", required=True, type=Path)
     parser.add_argument("--judge", required=True)
@@ -142,7 +161,7 @@ def main() -> None:
     out = work / "scores"
     command = ["--model", arguments.model, "--data", str(work / "data" / "rows"), "--out", str(out)]
     begin = time.monotonic()
-    lines, repeated = {"ray": ray_job, "spark": spark_job}[arguments.system](work, command)
+    lines, repeated = {"ray": ray_job, "spark": spark_job, "dask": dask_job}[arguments.system](work, command)
     seconds = time.monotonic() - begin
     rows, distinct, difference = check(x, out, work, arguments.judge, arguments.model)
     print(
