@@ -85,7 +85,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-scale test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -243,6 +243,11 @@ wheel: ## build the Python package, with LLVM linked statically: target/wheels
 	scripts/wheel.sh
 test-python: setup-test ## test the Python package, and compare it with TensorFlow and JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
+
+.PHONY: test-scale
+test-scale: ## score data sets on Ray Data, Spark, and Dask, and train with MPI, while workers are killed (PARTS="ray spark dask train", WHEEL=FILE: with this wheel)
+	@scripts/setup.sh scale
+	scripts/test_scale.sh $(if $(WHEEL),--wheel $(WHEEL)) $(PARTS)
 
 .PHONY: test-gpu test-gpu-sample
 test-gpu: tools ## run all recorded cases, the oracle, and models on an OpenCL runtime for processors, and assemble all PTX

@@ -1,7 +1,7 @@
-"""Scoring of rows with a compiled model: the code that the commands for Ray Data and Spark share.
+"""Scoring of rows with a compiled model: the code that the commands for Ray Data, Spark, and Dask share.
 
 Columns of a table of Arrow are the feeds of the model, and its fetches are columns of the result, next to the identifier of each row.
-Knows neither Ray nor Spark. A row has one result, whatever batch it is in.
+Knows neither Ray nor Spark nor Dask.
 """
 
 import argparse
@@ -120,6 +120,7 @@ def parser(description: str) -> argparse.ArgumentParser:
         "--columns", action="append", default=[], metavar="FEED=COLUMN,...", help="columns of a feed (default: the one with its name)"
     )
     parser.add_argument("--batch", type=int, default=256, help="rows of the largest batch (default: 256)")
+    parser.add_argument("--fetch", action="append", default=[], help="result of a GraphDef (default: its only output)")
     parser.add_argument("--signature", help="signature of a SavedModel")
     parser.add_argument("--workers", type=int, default=2, help="workers that score (default: 2)")
     return parser
@@ -136,7 +137,9 @@ class Job:
         rows = pa.dataset.dataset(arguments.data, format="parquet").schema
         columns = dict(entry.partition("=")[::2] for entry in arguments.columns)
         self.columns = {feed: names.split(",") for feed, names in columns.items()}
-        self.artifact = tfcompile.compile(arguments.model, batch=(1, arguments.batch), signature=arguments.signature)
+        self.artifact = tfcompile.compile(
+            arguments.model, batch=(1, arguments.batch), signature=arguments.signature, fetches=arguments.fetch
+        )
         scorer = Scorer(self.artifact, self.columns, arguments.id)
         self.schema, self.names = scorer.schema(rows), scorer.names
         # Results of a job that died.

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -46,7 +47,6 @@ def count(directory: Path, pattern: str) -> int:
 def ray_job(work: Path, arguments: list[str]) -> tuple[list[str], int]:
     """Returns the kills, and the number of tasks that Ray repeated."""
     incomplete = work / "scores.incomplete"
-    temporary = work / "tmp"
 
     def titled(start: str):
         return lambda process, _: process.command.startswith(start)
@@ -57,8 +57,10 @@ def ray_job(work: Path, arguments: list[str]) -> tuple[list[str], int]:
         Kill("a writing worker", titled("ray::Write"), lambda: count(incomplete, "*.parquet") >= 2),
         Kill("a scoring worker", titled("ray::MapWorker(MapBatches(Scorer)).submit"), lambda: count(incomplete, "*.parquet") >= 5),
     ]
-    environment = {"RAY_TMPDIR": str(temporary), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-    lines = run([sys.executable, str(EXAMPLES / "score_ray.py"), *arguments], environment, kills, work / "log.txt", LIMIT)
+    # Names of sockets must be short.
+    with tempfile.TemporaryDirectory(prefix="ray-") as temporary:
+        environment = {"RAY_TMPDIR": temporary, "RAY_DEDUP_LOGS": "0"}
+        lines = run([sys.executable, str(EXAMPLES / "score_ray.py"), *arguments], environment, kills, work / "log.txt", LIMIT)
     # Ray reports each failed attempt that it repeats.
     repeated = re.findall(r"Task (\S+) failed\..* will be retried", (work / "log.txt").read_text(errors="replace"))
     return lines, len(repeated)
@@ -98,7 +100,6 @@ def spark_job(work: Path, arguments: list[str]) -> tuple[list[str], int]:
         Kill("an executor", is_executor, lambda: count(incomplete, "task_*/*.parquet") >= 9),
     ]
     environment = {"SPARK_CONF_DIR": str(configuration), "SPARK_LOCAL_DIRS": str(work / "local"), "SPARK_WORKER_DIR": str(work / "workers")}
-    environment["PYSPARK_PYTHON"] = sys.executable
     lines = run([sys.executable, str(EXAMPLES / "score_spark.py"), *arguments], environment, kills, work / "log.txt", LIMIT)
     told = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     ended = [event for event in told if event["Event"] == "SparkListenerTaskEnd"]

@@ -1,5 +1,6 @@
 """The processes of a job: those that a command starts, and which of them to kill. Reads /proc."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -55,7 +56,7 @@ def run(command: list[str], environment: dict[str, str], kills: list[Kill], log:
     lines = []
     end = time.monotonic() + limit
     with log.open("wb") as out:
-        job = subprocess.Popen(command, env={**os.environ, **environment}, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        job = subprocess.Popen(command, env={**os.environ, **environment}, stdout=out, stderr=subprocess.STDOUT)
     try:
         remaining = list(kills)
         while job.poll() is None:
@@ -70,7 +71,10 @@ def run(command: list[str], environment: dict[str, str], kills: list[Kill], log:
             time.sleep(0.02)
     finally:
         if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
+            for process in descendants(job.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.number, signal.SIGKILL)
+            job.kill()
             job.wait()
     if job.returncode != 0:
         raise RuntimeError(f"the job failed: {tail(log)}")
