@@ -23,7 +23,7 @@ def score(number: int, path: str, artifact: tfcompile.Artifact, columns: dict[st
     """Scores the rows of a file."""
     scorer = scoring.Scorer(artifact, columns, identifier)
     rows = pq.read_table(path, columns=scorer.names)
-    # Complete files appear at once, whoever else writes the same one.
+    # Files appear complete, even if another attempt writes the same one.
     with tempfile.NamedTemporaryFile(dir=out, prefix="_", delete=False) as file:
         pq.write_table(scorer(rows), file)
     os.replace(file.name, out / f"part-{number:06}.parquet")
@@ -44,7 +44,8 @@ def main() -> None:
     files = [str(path) for path in sorted(arguments.data.resolve().rglob("*.parquet"))]
     job.incomplete.mkdir(parents=True)
     with here or contextlib.nullcontext(), Client(here or arguments.scheduler) as client:
-        # The result of a task, unlike scattered data, is computed again if all workers that have it die.
+        # Unlike scattered data, the result of a task is computed again if the workers that have it
+        # die.
         artifact = client.submit(identity, job.artifact)
         tasks = client.map(
             score, range(len(files)), files, artifact=artifact, columns=job.columns, identifier=arguments.id, out=job.incomplete, pure=False

@@ -15,7 +15,7 @@ import ray
 import ray.data
 import scoring
 
-# Rows of the blocks that are handed out, in batches: small enough that all workers get some, and large enough that a worker computes.
+# Batches in a block. Blocks are small enough that all workers get some.
 BLOCK = 16
 
 

@@ -52,7 +52,7 @@ class Gradients:
         share = pieces // size
         own = [slice(*bounds[k : k + 2]) for k in range(rank * share, (rank + 1) * share)]
         sums = [self.summed(x[rows], y[rows]) for rows in own]
-        # Neighbors are added in pairs, then pairs of them, and so on: first those of this process, then those of others.
+        # Adds neighbors, then their sums, and so on: first in this process, then with others.
         while len(sums) > 1:
             sums = [left + right for left, right in zip(sums[::2], sums[1::2])]
         (total,) = sums

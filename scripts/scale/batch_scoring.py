@@ -25,7 +25,7 @@ from processes import Kill, Process, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "batch_scoring"
 FEATURES = 64
-# Bound of the difference from scores in float64. Rounding of three layers in float32 makes less than 1e-6.
+# Bound of the difference from scores in float64. Rounding in float32 makes less than 1e-6.
 BOUND = 1e-5
 LIMIT = 540
 

@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "data_parallel"
 DIGITS = ROOT / "examples" / "digits" / "digits.csv"
 BATCH, STEPS = 128, 300
 COUNTS = (1, 2, 4)
-# Bounds of the differences of losses, which begin at 2.6: from one process, from TensorFlow, and from TensorFlow with Keras's optimizer.
+# Bounds of the differences of losses, which begin at 2.6.
 BOUNDS = {"one process": 1e-5, "TensorFlow": 1e-5, "Keras's Adam": 1e-4}
 
 

@@ -39,7 +39,7 @@ def main(command: str, model: str, *rest: str) -> None:
         tf.saved_model.save(network, model, signatures=function)
         return
     x, directory = rest
-    # Written out again rather than read from the SavedModel, so that a wrong weight in it is noticed.
+    # Does not read the SavedModel, so that a wrong weight in it is noticed.
     network = Network(tf.float64)
     rows = np.load(x).astype(np.float64)
     batches = [network.scores(rows[begin : begin + 4096]) for begin in range(0, len(rows), 4096)]
