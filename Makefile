@@ -85,7 +85,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-triton test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-triton test-scale test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -254,6 +254,11 @@ triton: ## build the backend of Triton Inference Server: target/backends/tfcompi
 test-triton: build ## test that backend in the server, in a stand-in under sanitizers and valgrind, and the commands of its page (TRITON_CORE_INCLUDE=DIR: compare with the server's headers)
 	@scripts/setup.sh venv
 	scripts/triton/test.sh $(TOOL)
+
+.PHONY: test-scale
+test-scale: ## score data sets on Ray Data, Spark, and Dask, and train with MPI, while workers are killed (PARTS="ray spark dask train", WHEEL=FILE: with this wheel)
+	@scripts/setup.sh scale
+	scripts/test_scale.sh $(if $(WHEEL),--wheel $(WHEEL)) $(PARTS)
 
 .PHONY: test-gpu test-gpu-sample
 test-gpu: tools ## run all recorded cases, the oracle, and models on an OpenCL runtime for processors, and assemble all PTX

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems,
 # prints the missing packages.
-#   scripts/setup.sh build|test|cross|c-source|builds|web|release|venv
+#   scripts/setup.sh build|test|cross|c-source|builds|web|scale|release|venv
 # `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
-# `c-source`: other C compilers. `builds`: all build systems. `web`: WebAssembly. `venv`:
-# Python environments.
+# `c-source`: other C compilers. `builds`: all build systems. `web`: WebAssembly. `scale`: Spark.
+# `venv`: Python environments.
 set -eu
 
 want=${1:-build}
@@ -44,6 +44,10 @@ case $want in
   build) ;;
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
+    ;;
+  scale)
+    need python3-venv python3 -c 'import ensurepip, venv'
+    need openjdk-17-jre-headless command -v java
     ;;
   test | cross | c-source | builds | web | venv)
     need clang command -v clang++
@@ -90,7 +94,7 @@ case $want in
     fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, cross, c-source, builds, web, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, c-source, builds, web, scale, release, venv)" >&2
     exit 2
     ;;
 esac

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -90,6 +91,46 @@ def test_variables_live_from_call_to_call():
     assert int(model(1)["now"]) == 101
 
 
+# Returns twice the variable of COUNTER.
+READER = b"""
+node { name: "count" op: "VarHandleOp" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "shape" value { shape { } } } attr { key: "shared_name" value { s: "count" } } }
+node { name: "now" op: "ReadVariableOp" input: "count" attr { key: "dtype" value { type: DT_INT32 } } }
+node { name: "twice" op: "AddV2" input: "now" input: "now" attr { key: "T" value { type: DT_INT32 } } }
+"""
+
+
+def test_models_share_variables():
+    counter = tfcompile.compile(COUNTER, fetches=["now"], shapes={"step": []}).load()
+    reader = tfcompile.compile(READER, fetches=["twice"]).load(variables_of=counter)
+    counter(step=3)
+    assert int(reader()["twice"]) == 6
+    reader.set_variable("count", 10)
+    assert int(counter(step=1)["now"]) == 11
+    assert counter.variables["count"] is reader.variables["count"]
+    # A call of one model waits for a call of the other.
+    with counter._lock:
+        waiting = threading.Thread(target=reader)
+        waiting.start()
+        waiting.join(timeout=0.2)
+        assert waiting.is_alive()
+    waiting.join()
+
+
+def test_models_without_common_variables_are_refused():
+    counter = tfcompile.compile(COUNTER, fetches=["now"], shapes={"step": []}).load()
+    with pytest.raises(ValueError, match="no variable in common: this one has none, the other one count; .*variables_to_feed"):
+        tfcompile.compile(LAYER).load(variables_of=counter)
+    wide = READER.replace(b"shape { } }", b"shape { dim { size: 2 } } }").replace(b"DT_INT32", b"DT_FLOAT")
+    with pytest.raises(ValueError, match=r"variable 'count' is float32\[2\], but int32\[\] in the other model"):
+        tfcompile.compile(wide, fetches=["twice"]).load(variables_of=counter)
+
+
+def test_a_loaded_model_stays_in_its_process():
+    with pytest.raises(TypeError, match="pickle the artifact"):
+        pickle.dumps(tfcompile.compile(LAYER).load())
+
+
 def test_bounded_results_are_cut():
     model = tfcompile.compile(CHOSEN).load()
     assert model(np.array([0, 7, 0, 0, 9], np.int32))["places"].tolist() == [[1], [4]]
@@ -131,7 +172,7 @@ def test_one_array_for_two_variables_is_refused():
         b'"now"', b'"now2"'
     ).replace(b'"^add"', b'"^add2"').replace(b'name: "step"', b'name: "step2"').replace(b'"step"', b'"step2"')
     model = tfcompile.compile(two, fetches=["now", "now2"], shapes={"step": [], "step2": []}).load()
-    model._memory["other"] = model._memory["count"]
+    model._memory["other"].array = model._memory["count"].array
     with pytest.raises(ValueError, match="share memory"):
         model(1, 1)
 

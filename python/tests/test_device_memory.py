@@ -135,6 +135,18 @@ def test_variables_are_updated_in_place_on_the_device():
 
 
 @needs_opencl
+def test_models_share_variables_on_the_device():
+    first = tfcompile.compile(COUNTER, target="opencl", shapes={"step": []}).load()
+    second = tfcompile.compile(COUNTER, target="opencl", shapes={"step": []}).load(variables_of=first)
+    assert int(first(step=2)["now"]) == 2 and int(second(step=3)["now"]) == 5
+    # Both follow the variable to the device and back.
+    first.set_variable("count", first.to_device(np.int32(40)))
+    assert int(second(step=1)["now"]) == 41 and int(first(step=1)["now"]) == 42
+    second.set_variable("count", 7)
+    assert int(first(step=1)["now"]) == 8
+
+
+@needs_opencl
 def test_a_variable_shares_no_memory_with_other_arguments():
     model = tfcompile.compile(COUNTER, target="opencl", shapes={"step": []}).load()
     count = model.to_device(np.int32(1))

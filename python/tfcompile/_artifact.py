@@ -57,12 +57,13 @@ class Artifact:
         (directory / f"{self.name}.h").write_text(self.header)
         (directory / f"{self.name}.constants").write_bytes(self.constants)
 
-    def load(self, threads: int = 1, device: str | None = None) -> "Model":
+    def load(self, threads: int = 1, device: str | None = None, variables_of: "Model | None" = None) -> "Model":
         """Loads the model into this process.
 
-        A model for GPUs runs on `device`, such as `cuda:0` or `opencl:1`; by default, on the first one of its kind.
+        A model for GPUs runs on `device`, such as `cuda:0` or `opencl:1`; by default, on the first one of its kind. Variables that also
+        `variables_of` has, by name, are one variable of both models; a call of one model waits for a call of the other.
         """
-        return Model(self, threads, device)
+        return Model(self, threads, device, variables_of)
 
     def __reduce__(self):
         return _unpickle, (self.object, self.header, self.name, self.constants, self._digest, self.notes)
@@ -137,7 +138,7 @@ class Model:
     PyTorch and CuPy. They are used where they are, without a copy through the host.
     """
 
-    def __init__(self, artifact: Artifact, threads: int = 1, device: str | None = None):
+    def __init__(self, artifact: Artifact, threads: int = 1, device: str | None = None, variables_of: "Model | None" = None):
         self._program = _native.Program(artifact.object, artifact._constants, device)
         if threads != 1:
             self._program.set_threads(threads)
@@ -151,8 +152,30 @@ class Model:
         self._feeds = [entry for entry in entries if entry.kind == "feed"]
         self._variables = [entry for entry in entries if entry.kind not in ("feed", "size")]
         self._fetches = [entry for entry in (_Entry(*told) for told in self._program.results) if entry.kind == "fetch"]
-        self._lock = threading.Lock()
-        self._memory = {entry.name: entry.zeros() for entry in self._variables}
+        # Models that share variables run one at a time.
+        self._lock = threading.Lock() if variables_of is None else variables_of._lock
+        shared = {} if variables_of is None else self._shared(variables_of)
+        self._memory = {entry.name: shared.get(entry.name) or _Memory(entry.zeros()) for entry in self._variables}
+
+    def __reduce__(self):
+        raise TypeError("a loaded model belongs to its process: pickle the artifact, and load it in the other process")
+
+    def _shared(self, other: "Model") -> dict[str, "_Memory"]:
+        """Returns the memory of the variables that both models have."""
+        theirs = {entry.name: entry for entry in other._variables}
+        common = [(entry, theirs[entry.name]) for entry in self._variables if entry.name in theirs]
+        if not common:
+            own, others = (", ".join(entry.name for entry in entries) or "none" for entries in (self._variables, other._variables))
+            raise ValueError(
+                f"the models have no variable in common: this one has {own}, the other one {others}; "
+                "variables that a model only reads become constants unless it is compiled with variables_to_feed"
+            )
+        for own, entry in common:
+            if (own.element, own.shape) != (entry.element, entry.shape):
+                raise ValueError(
+                    f"{own.label} is {own.dtype}{list(own.shape)}, but {entry.dtype}{list(entry.shape)} in the other model"
+                )
+        return {own.name: other._memory[own.name] for own, _ in common}
 
     @property
     def feeds(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
@@ -206,7 +229,7 @@ class Model:
     @property
     def variables(self) -> dict[str, Any]:
         """The model's variables: NumPy arrays, initially zero, which may be written to, or the device memory from `set_variable`."""
-        return dict(self._memory)
+        return {name: memory.array for name, memory in self._memory.items()}
 
     def set_variable(self, name: str, value: Any) -> None:
         """Sets a variable.
@@ -220,12 +243,12 @@ class Model:
         with self._lock:
             if _device.is_on_device(value):
                 self._operand(entry, value)
-                self._memory[name] = value
+                self._memory[name].array = value
                 return
             value = entry.array(value)
-            if not isinstance(self._memory[name], np.ndarray):
-                self._memory[name] = entry.zeros()
-            self._memory[name][...] = value
+            if not isinstance(self._memory[name].array, np.ndarray):
+                self._memory[name].array = entry.zeros()
+            self._memory[name].array[...] = value
 
     def to_device(self, array: Any) -> _native.DeviceArray:
         """Copies an array to the model's GPU."""
@@ -245,7 +268,7 @@ class Model:
         results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
         buffers = [_arrays.bytes_of(array) for array in results]
         with self._lock:
-            if any(_device.is_on_device(array) for array in [*feeds, *self._memory.values()]):
+            if any(_device.is_on_device(array) for array in [*feeds, *self.variables.values()]):
                 _, sizes = self._program.run_on_device(self._operands(feeds, named_sizes), buffers)
             else:
                 sizes = self._program.run(self._operands(feeds, named_sizes), buffers)
@@ -289,7 +312,7 @@ class Model:
     def _operands(self, feeds: list[Any], sizes: list[int]) -> list[Any]:
         """Returns all arguments for the native part."""
         values = {entry.number: array for entry, array in zip(self._feeds, feeds)}
-        values.update((entry.number, self._memory[entry.name]) for entry in self._variables)
+        values.update((entry.number, self._memory[entry.name].array) for entry in self._variables)
         values.update((size.number, np.array(value, np.int32)) for size, value in zip(self._sizes, sizes))
         return [self._operand(entry, values[entry.number]) for entry in self._arguments]
 
@@ -315,6 +338,13 @@ class Model:
             return array._first(true[0])
         part = np.require(np.asarray(array)[tuple(slice(size) for size in true)], requirements="C")
         return self._program.to_device(entry.element, true, _arrays.bytes_of(part))
+
+
+class _Memory:
+    """Memory of a variable, which models may share."""
+
+    def __init__(self, array: Any):
+        self.array = array
 
 
 class _Size:
