@@ -1,6 +1,6 @@
 """Serves the compiled models of a repository with Ray Serve.
 
-    python app.py REPOSITORY [--port 8000] [--replicas 2] [--wait 0.002] [--engine tfcompile|onnxruntime]
+    python app.py REPOSITORY [--port 8501] [--replicas 2] [--wait 0.002] [--engine tfcompile|onnxruntime]
 
 repository.py writes the repository: NAME/VERSION/model.pickle. Requests have TensorFlow Serving's form,
 
@@ -220,7 +220,7 @@ def report_unusable(files: dict[str, dict[str, list]], seen: dict[str, dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repository", type=Path)
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--wait", type=float, default=0.002, help="seconds for which a request waits for others")
     parser.add_argument("--engine", choices=ENGINES, default="tfcompile")
