@@ -98,7 +98,7 @@ def queue(wait: float):
             answers.update(zip(map(id, batch), found))
         results = [answers[id(task)] for task in tasks]
         for task in tasks:
-            # Ray keeps the last tasks until the next ones arrive. They must not keep a replaced model.
+            # Ray keeps the last tasks until others arrive. They must not keep a replaced model.
             task.version = task.feeds = None
         return results
 

@@ -53,8 +53,8 @@ class Load:
         self.counts = {"answered": 0, "repeated": 0, "wrong": 0, "lost": 0}
         # What failed first, for the report.
         self.failures = []
-        # By model: versions that clients ask for, versions that may answer if a client asks for none, and, for each version, those of
-        # `answers` whose results are right.
+        # By model: versions that clients ask for, versions that may answer if a client asks for
+        # none, and, for each version, those of `answers` whose results are right.
         self.asked = {name: [1, 2] for name in answers}
         self.latest = {name: {2} for name in answers}
         self.results = {name: {1: {1}, 2: {2}} for name in answers}
@@ -73,7 +73,7 @@ class Load:
 
     async def _client(self, choose):
         while not self.is_stopped:
-            # Most requests are for the small model, whose answers take the server's time rather than the model's.
+            # Most requests are for the small model: they load the server, not the processor.
             name = choose.choices(list(self.answers), [9] + [1] * (len(self.answers) - 1))[0]
             version = choose.choice([None, *self.asked[name]])
             first = choose.randrange(56)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Tests or measures examples/ray_serve with the Python package: `make test-serving`, `make bench-serving`.
+# Tests or measures examples/ray_serve with the Python package: `make test-serving`,
+# `make bench-serving`.
 #   scripts/serving/run.sh test [--soak SECONDS] [--record FILE]
 #   scripts/serving/run.sh bench RECORD [ARGUMENT OF bench.py...]
-# WHEEL selects a wheel of the package. By default, `test` builds one in the development profile, and
-# `bench` a release. Models are made once, in ~/.cache/tfcompile-models/serving; `bench` also installs
-# `oha` there.
+# WHEEL selects a wheel of the package. By default, `test` builds one in the development profile,
+# and `bench` a release. Models are made once, in ~/.cache/tfcompile-models/serving; `bench` also
+# installs `oha` there.
 set -eu
 
 cd "$(dirname "$0")/../.."
