@@ -85,7 +85,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-triton test-scale test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
+test-all: test test-faults test-web test-gpu test-gpu-sessions test-sessions test-zoo-sample test-onnx test-python test-triton test-scale test-serving test-models test-c-source test-large-decoder test-cross test-microcontrollers test-targets test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -100,6 +100,7 @@ lint: ## check formatting, clippy, links in comments, tidy, and whether the READ
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
 	scripts/gpu/page.py --check
 	scripts/zoo/page.py --check
+	scripts/serving/page.py --check
 	scripts/test_recipes.sh
 
 .PHONY: docs
@@ -260,6 +261,10 @@ test-scale: ## score data sets on Ray Data, Spark, and Dask, and train with MPI,
 	@scripts/setup.sh scale
 	scripts/test_scale.sh $(if $(WHEEL),--wheel $(WHEEL)) $(PARTS)
 
+.PHONY: test-serving
+test-serving: ## serve models with Ray Serve, run the commands of docs/serving.md, and cause faults under load (SOAK=SECONDS: then a soak; WHEEL=FILE)
+	WHEEL=$(WHEEL) scripts/serving/run.sh test $(if $(SOAK),--soak $(SOAK)) --record target/serving-faults.json
+
 .PHONY: test-gpu test-gpu-sample
 test-gpu: tools ## run all recorded cases, the oracle, and models on an OpenCL runtime for processors, and assemble all PTX
 	scripts/test_gpu.sh all
@@ -312,13 +317,16 @@ test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_S
 
 # ---- measure
 
-.PHONY: bench bench-int8 bench-kernels bench-web
+.PHONY: bench bench-int8 bench-kernels bench-serving bench-web
 bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-int8: build ## compare int8 models with LiteRT, ONNX Runtime, and OpenVINO: target/bench/int8.json
 	scripts/bench/int8.sh target/bench
 bench-web: build ## compare modules for the web with other runtimes in headless Chromium: docs/web.json, docs/web.md (MODELS, ROUNDS)
 	scripts/web/bench/run.sh target/web-bench
+bench-serving: ## compare compiled models with ONNX Runtime in Ray Serve: target/serving-bench.json (ONLY=WORKLOAD ROUNDS=N WHEEL=FILE)
+	WHEEL=$(WHEEL) scripts/serving/run.sh bench target/serving-bench.json $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds $(ROUNDS))
+	@echo "to publish, after make test-serving SOAK=480: scripts/serving/page.py --record target/serving-bench.json target/serving-faults.json"
 bench-kernels: ## measure kernels as shares of the machine's peak
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels

@@ -1,9 +1,11 @@
 """Compiling, loading, and sending to another process."""
 
+import gc
 import pickle
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,6 +84,20 @@ def test_weights_are_mapped_and_shared(constants_directory):
         mapped = [line for line in maps if str(path) in line]
     assert len(mapped) == 2 and all(line.split()[1].startswith("r--") for line in mapped)
     assert [model(X)["y"].tolist() for model in models] == [Y, Y]
+
+
+def test_models_that_are_no_longer_used_leave_no_memory():
+    artifact = tfcompile.compile(LAYER)
+
+    def mapped():
+        for _ in range(50):
+            assert artifact.load()(X)["y"].tolist() == Y
+        gc.collect()
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    before = mapped()
+    # A model has a few mappings of its own, for its code and its weights.
+    assert mapped() < before + 50
 
 
 def test_variables_live_from_call_to_call():
