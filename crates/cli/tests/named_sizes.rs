@@ -462,3 +462,103 @@ fn sizes_without_effect_are_refused() {
     let text = refuse(tfcompile(place.path()).args(["run", "g.pbtxt"]).args(whole), place.path());
     assert!(text.contains("--sizes batch=5000 has no effect"), "{text}");
 }
+
+/// `y = x * w` and `z = x * scale`, with an open number of rows.
+const PRODUCT: &str = r#"func.func @main(%x: tensor<?x3xf32>, %w: tensor<3x2xf32>, %scale: tensor<1x3xf32>)
+    -> (tensor<?x2xf32>, tensor<?x3xf32>) {
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+  %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %c = stablehlo.constant dense<3> : tensor<1xi32>
+  %s = stablehlo.concatenate %n1, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %t = stablehlo.dynamic_broadcast_in_dim %scale, %s, dims = [0, 1] : (tensor<1x3xf32>, tensor<2xi32>) -> tensor<?x3xf32>
+  %z = stablehlo.multiply %x, %t : tensor<?x3xf32>
+  return %y, %z : tensor<?x2xf32>, tensor<?x3xf32>
+}
+"#;
+
+/// A result in `out.npz`.
+fn result(place: &Path, name: &str) -> Literal {
+    let bytes = std::fs::read(place.join("out.npz")).expect("readable");
+    Archive::open(bytes.into(), 1 << 20).expect("an archive").require(name).expect("a result")
+}
+
+#[test]
+fn weights_from_a_file_serve_every_size() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path();
+    std::fs::write(path.join("m.mlir"), PRODUCT).expect("writable");
+    let write = |name: &str, arrays: &[(&str, Literal)]| {
+        let arrays: BTreeMap<_, _> = arrays.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+        std::fs::write(path.join(name), npz::write(&arrays).expect("small")).expect("writable");
+    };
+    let w = Literal::from_elements(&[3, 2], &[1f32, -1.0, 0.0, 2.0, 10.0, 100.0]);
+    let scale = Literal::from_elements(&[1, 3], &[2f32, 3.0, 5.0]);
+    write("w.npz", &[("w", w.clone()), ("scale", scale)]);
+    let tool = |command: &str, flags: &[&str]| {
+        let mut tool = tfcompile(path);
+        tool.args([command, "m.mlir", "--dim=batch=1..9", "--weights=w.npz"]).args(flags);
+        tool
+    };
+    for rows in [1u8, 2, 5, 9] {
+        // Row r is (r, 1, 2): (r + 20, 202 - r) in y, and (2r, 3, 10) in z.
+        let numbers =
+            |row: &dyn Fn(f32) -> Vec<f32>| -> Vec<f32> { (0..rows).flat_map(|r| row(r.into())).collect() };
+        let rows = i64::from(rows);
+        write("in.npz", &[("x", Literal::from_elements(&[rows, 3], &numbers(&|r| vec![r, 1.0, 2.0])))]);
+        succeed(&mut tool("run", &["--feed=@in.npz", "--out=out.npz"]));
+        let y = Literal::from_elements(&[rows, 2], &numbers(&|r| vec![r + 20.0, 202.0 - r]));
+        let z = Literal::from_elements(&[rows, 3], &numbers(&|r| vec![2.0 * r, 3.0, 10.0]));
+        assert_eq!(result(path, "result0"), y);
+        assert_eq!(result(path, "result1"), z);
+    }
+    // Sizes keep code of their own, which has the weights, too.
+    succeed(&mut tool("build", &["--sizes=batch=6", "--emit=obj,metadata"]));
+    let output = succeed(tfcompile(path).args(["inspect", "m.o", "--json"]));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let metadata = &json["programs"][0]["metadata"];
+    let sizes = metadata["sizes"].as_array().expect("a list").iter();
+    let sizes: Vec<u64> = sizes.filter_map(|size| size["size"].as_u64()).collect();
+    assert!(sizes.starts_with(&[1]) && sizes.contains(&6), "{sizes:?}");
+    // An array of any size does not come from a file, and neither does the size.
+    let message = |name: &str, array: Literal| {
+        write("w.npz", &[(name, array)]);
+        refuse(&mut tool("run", &["--random=1"]), path)
+    };
+    let text = message("x", Literal::from_elements(&[2, 3], &[0f32; 6]));
+    assert!(text.contains("dimension 0 of 'x' has the size 'batch', which each run states"), "{text}");
+    let text = message("batch", Literal::scalar(2i32));
+    assert!(text.contains("fix the size with --dim batch=N"), "{text}");
+    // With a fixed size, both are arrays like others.
+    write("w.npz", &[("x", Literal::from_elements(&[2, 3], &[1f32; 6])), ("w", w)]);
+    let mut fixed = tfcompile(path);
+    fixed.args(["run", "m.mlir", "--dim=batch=2", "--weights=w.npz", "--feed=scale=ones", "--out=out.npz"]);
+    succeed(&mut fixed);
+    assert_eq!(result(path, "result0"), Literal::from_elements(&[2, 2], &[11f32, 101.0, 11.0, 101.0]));
+}
+
+/// Adds the rows of `x` to a variable, and returns them.
+const ROWS: &str = r#"func.func @main(%sum: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<?x2xf32>)
+    -> (tensor<2xf32>, tensor<?x2xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %rows = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<?x2xf32>, tensor<f32>) -> tensor<2xf32>
+  %new = stablehlo.add %sum, %rows : tensor<2xf32>
+  return %new, %x : tensor<2xf32>, tensor<?x2xf32>
+}
+"#;
+
+#[test]
+fn a_variable_and_rows_of_any_size_are_results() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("m.mlir"), ROWS).expect("writable");
+    let arrays = BTreeMap::from([
+        ("sum".to_owned(), Literal::from_elements(&[2], &[100f32, 200.0])),
+        ("x".to_owned(), Literal::from_elements(&[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0])),
+    ]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    let mut run = tfcompile(place.path());
+    succeed(run.args(["run", "m.mlir", "--dim=batch=1..6", "--feed=@in.npz", "--out=out.npz"]));
+    assert_eq!(result(place.path(), "result0"), Literal::from_elements(&[2], &[109f32, 212.0]));
+    assert_eq!(result(place.path(), "result1"), arrays["x"]);
+}

@@ -1,9 +1,10 @@
 //! Arguments of a program that its caller does not feed: those with values from a file become
 //! constants, and those whose memory a result uses become variables.
 
+use crate::entry;
 use hlo::{
-    Argument, ComputationBuilder, Identifier, Interface, NamedDimension, Op, Origin, Output, Program, Role,
-    SizeParameter,
+    Argument, ComputationBuilder, Identifier, Interface, Module, NamedDimension, Op, Origin, Output, Program,
+    Role, SizeParameter, SizedModule,
 };
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::collections::BTreeMap;
@@ -55,8 +56,7 @@ pub(crate) fn with_variables(program: Program, pairs: &[(usize, usize)]) -> Resu
         results.push(Output::new_value(name, argument.id.clone(), result.shape.clone(), &arguments));
     }
     let interface = Interface::new(arguments, results);
-    let parameters = numbers.into_iter().map(Some).collect();
-    wrapped(program, interface, parameters, &BTreeMap::new(), &order)
+    wrapped(program, interface, &numbers, &BTreeMap::new(), &order)
 }
 
 /// Returns the program with constants in place of the arguments that have the names of arrays. An
@@ -80,6 +80,7 @@ pub(crate) fn with_constants(program: Program, arrays: &BTreeMap<String, Literal
             ))
             .coded(Code::Hlo)
         })?;
+        refuse_sizes(arguments, number)?;
         let value =
             as_argument(array, &arguments[number].shape).map_err(|e| e.context(format!("'{name}'")))?;
         constants.insert(number, value);
@@ -96,8 +97,7 @@ pub(crate) fn with_constants(program: Program, arrays: &BTreeMap<String, Literal
         result.alias = result.alias.and_then(|k| kept.iter().position(|&kept| kept == k));
     }
     let order: Vec<usize> = (0..results.len()).collect();
-    let parameters = kept.into_iter().map(Some).collect();
-    wrapped(program, Interface::new(arguments, results), parameters, &constants, &order)
+    wrapped(program, Interface::new(arguments, results), &kept, &constants, &order)
 }
 
 /// Gives the sizes of named dimensions their new numbers: argument `k` had the number `numbers[k]`.
@@ -115,44 +115,88 @@ fn renumber_sizes(arguments: &mut [Argument], numbers: &[usize]) {
     }
 }
 
-/// Returns a program that calls another one: its parameters are those with these numbers, further
-/// ones are constants, and its results those with the numbers in `order`.
+/// Refuses a constant whose size, or which itself as a size, each run states.
+fn refuse_sizes(arguments: &[Argument], number: usize) -> Result<()> {
+    let argument = &arguments[number];
+    let label = argument.label();
+    let message = if argument.range.is_some() {
+        format!(
+            "'{label}' is the size of a dimension, which each run states: remove it from the file, or fix the size \
+             with --dim {label}=N"
+        )
+    } else if let Some(named) = argument.named_dimensions.first() {
+        let size = arguments[named.size].label();
+        format!(
+            "dimension {} of '{label}' has the size '{size}', which each run states: remove '{label}' from the file, or \
+             fix the size with --dim {size}=N",
+            named.dimension
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(message).coded(Code::Hlo))
+}
+
+/// Returns a program that does what another one does: its parameters are those with the numbers in
+/// `kept`, further ones are constants, and its results those with the numbers in `order`.
 fn wrapped(
     program: Program,
     interface: Interface,
-    parameters: Vec<Option<usize>>,
+    kept: &[usize],
     constants: &BTreeMap<usize, Literal>,
     order: &[usize],
 ) -> Result<Program> {
-    let mut module = program.module;
+    let Program { module, interface: old, sized } = program;
+    let mut module = with_entry(module, kept, constants, order)?;
+    module.set_input_output_alias(interface.input_output_alias());
+    // A module for one size lacks the parameters that are sizes.
+    let arguments: Vec<usize> =
+        (0..old.arguments().len()).filter(|&k| old.arguments()[k].range.is_none()).collect();
+    let own_number = |number: usize| arguments.iter().position(|&argument| argument == number);
+    let kept: Vec<usize> = kept.iter().filter_map(|&number| own_number(number)).collect();
+    let own = constants.iter().filter_map(|(&number, value)| Some((own_number(number)?, value.clone())));
+    let own = own.collect();
+    let of_size = |sized: SizedModule| {
+        let module = with_entry(sized.module, &kept, &own, order)?;
+        hlo::verify(&module)?;
+        Ok(SizedModule { module, ..sized })
+    };
+    let sized = sized.into_iter().map(of_size).collect::<Result<_>>()?;
+    Ok(Program { module, interface, sized })
+}
+
+/// Returns a module with another entry; see [`wrapped`].
+fn with_entry(
+    mut module: Module,
+    kept: &[usize],
+    constants: &BTreeMap<usize, Literal>,
+    order: &[usize],
+) -> Result<Module> {
     let signature = module.entry_computation().program_shape();
     let mut builder = ComputationBuilder::new("bound");
-    let numbers: Vec<usize> = parameters.into_iter().flatten().collect();
-    let new_number = |old: usize| numbers.iter().position(|&number| number == old);
+    let new_number = |old: usize| kept.iter().position(|&number| number == old);
     let sizes = module.size_parameters().iter();
     let sizes =
         sizes.filter_map(|size| Some(SizeParameter { parameter: new_number(size.parameter)?, ..*size }));
     let sizes = sizes.collect();
     let mut operands = BTreeMap::new();
-    for number in numbers {
+    for &number in kept {
         let shape = signature.parameters[number].clone();
         operands.insert(number, builder.parameter(&signature.parameter_names[number], shape));
     }
     for (&number, literal) in constants {
-        operands.insert(number, builder.op(&module, Op::Constant { literal: literal.clone() }, &[])?);
+        operands.insert(number, builder.constant(literal.clone()));
     }
     let operands: Vec<_> = operands.into_values().collect();
-    let called = builder.op(&module, Op::Call { to_apply: module.entry() }, &operands)?;
+    let result = entry::apply(&module, &mut builder, &operands);
     let mut results = Vec::new();
     for &index in order {
-        results.push(builder.op(&module, Op::GetTupleElement { index }, &[called])?);
+        results.push(entry::element(&module, &mut builder, result, index)?);
     }
     let root = builder.op(&module, Op::Tuple {}, &results)?;
-    let entry = module.add_computation(builder.finish(root));
-    module.set_entry(entry);
-    module.set_input_output_alias(interface.input_output_alias());
+    entry::replace(&mut module, builder.finish(root));
     module.set_size_parameters(sizes);
-    Ok(Program::new(module, interface))
+    Ok(module)
 }
 
 /// Returns an array as the value of an argument.

@@ -2,10 +2,10 @@
 //! artifacts.
 
 use crate::open_program::{self, OpenSizes};
-use crate::{PassRun, bindings, named_sizes, normalization_pipeline};
+use crate::{PassRun, bindings, entry, named_sizes, normalization_pipeline};
 use hlo::{
-    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, NamedDimension, Op,
-    OpMetadata, Program, SizeParameter,
+    Computation, ComputationBuilder, InstructionId, Interface, Module, NamedDimension, Op, OpMetadata,
+    Program, SizeParameter,
 };
 use shape::{Literal, Shape};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ impl HloProgram {
         let is_flat =
             takes_arrays && signature.result.as_tuple().is_some_and(|elements| elements.iter().all(is_array));
         let mut arguments = names.clone();
-        if is_array(&signature.result) && takes_arrays && !is_called(&module, module.entry()) {
+        if is_array(&signature.result) && takes_arrays && !entry::is_called(&module, module.entry()) {
             let entry = module.entry();
             let computation = module.computation_mut(entry);
             let shape = Shape::Tuple(vec![signature.result.clone()]);
@@ -160,8 +160,7 @@ impl HloProgram {
         } else if !is_flat {
             arguments.clear();
             let wrapped = flatten(&module, &names, &signature, &mut arguments)?;
-            let id = module.add_computation(wrapped);
-            module.set_entry(id);
+            entry::replace(&mut module, wrapped);
             let before = |number: usize| &signature.parameters[..number];
             let flat_number = |number| before(number).iter().map(|shape| shape.leaves().len()).sum();
             let sizes = module.size_parameters().iter();
@@ -232,11 +231,6 @@ fn refuse_elided(module: &Module) -> Result<()> {
     Ok(())
 }
 
-fn is_called(module: &Module, callee: ComputationId) -> bool {
-    let mut instructions = module.computations().flat_map(|(_, computation)| computation.instructions());
-    instructions.any(|(_, instruction)| instruction.op().called_computations().contains(&callee))
-}
-
 /// Appends the arrays in a value to `leaves`.
 fn flat(value: Literal, leaves: &mut Vec<Literal>) {
     match value {
@@ -245,7 +239,7 @@ fn flat(value: Literal, leaves: &mut Vec<Literal>) {
     }
 }
 
-/// Creates an entry that calls the module's entry. Its parameters are the arrays in the old
+/// Creates an entry that does what the module's entry does. Its parameters are the arrays in the old
 /// parameters, and its result is a tuple of the arrays in the old result. Appends the names of the
 /// parameters.
 fn flatten(
@@ -259,13 +253,11 @@ fn flatten(
     for (name, shape) in names.iter().zip(&signature.parameters) {
         operands.push(gather(module, &mut builder, shape, name, arguments)?);
     }
-    let result = builder.op(module, Op::Call { to_apply: module.entry() }, &operands)?;
+    let result = entry::apply(module, &mut builder, &operands);
     let mut leaves = Vec::new();
     for (index, _) in signature.result.leaves() {
-        let take = |builder: &mut ComputationBuilder, of, index| {
-            builder.op(module, Op::GetTupleElement { index }, &[of])
-        };
-        leaves.push(index.into_iter().try_fold(result, |of, k| take(&mut builder, of, k))?);
+        let take = |of, k| entry::element(module, &mut builder, of, k);
+        leaves.push(index.into_iter().try_fold(result, take)?);
     }
     let root = builder.op(module, Op::Tuple {}, &leaves)?;
     Ok(builder.finish(root))

@@ -13,6 +13,7 @@ mod compiled;
 mod counters;
 mod device;
 mod device_target;
+mod entry;
 mod front;
 mod hlo_program;
 mod in_process;

@@ -468,6 +468,13 @@ fn sizes_of_named_dimensions_are_found_among_flat_arguments() {
         assert_eq!(module.size_parameters(), [SizeParameter { parameter: size, low: 1, high: 4 }]);
         assert_eq!(interface.arguments()[x].named_dimensions, [NamedDimension { dimension: 0, size }]);
         assert!(interface.results()[0].shape.dimensions[0].is_dynamic, "{text}");
+        let w = Literal::from_elements(&[3], &[7f32, 8.0, 9.0]);
+        let rows = Literal::from_elements(&[4, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        let mut arguments = vec![(0, w.clone()), (x, rows), (size, Literal::scalar(2i32))];
+        arguments.sort_by_key(|(number, _)| *number);
+        let arguments: Vec<Literal> = arguments.into_iter().map(|(_, array)| array).collect();
+        let negated = Literal::from_elements(&[2, 2], &[-1f32, -2.0, -3.0, -4.0]);
+        assert_eq!(run(text, &arguments).unwrap(), [negated, w], "{text}");
     }
 }
 

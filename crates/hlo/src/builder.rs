@@ -72,6 +72,12 @@ impl ComputationBuilder {
         Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
     }
 
+    /// Adds a copy of a computation's body, applied to these arguments. Returns the copy of the
+    /// root.
+    pub fn body(&mut self, callee: &Computation, arguments: &[InstructionId]) -> InstructionId {
+        self.computation.add_body(callee, arguments)
+    }
+
     /// Sets the root and returns the computation.
     pub fn finish(mut self, root: InstructionId) -> Computation {
         self.computation.set_root(root);

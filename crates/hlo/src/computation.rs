@@ -260,6 +260,13 @@ impl Computation {
     /// Replaces an instruction by a computation's body, applied to these arguments. The instruction
     /// remains, but is dead.
     pub fn inline(&mut self, instruction: InstructionId, callee: &Self, arguments: &[InstructionId]) {
+        let root = self.add_body(callee, arguments);
+        self.replace_all_uses(instruction, root);
+    }
+
+    /// Adds a copy of a computation's body, applied to these arguments. Returns the copy of the
+    /// root.
+    pub fn add_body(&mut self, callee: &Self, arguments: &[InstructionId]) -> InstructionId {
         let mut copies: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
         for inner in callee.post_order() {
             let original = &callee[inner];
@@ -274,7 +281,7 @@ impl Computation {
             };
             copies.insert(inner, copy);
         }
-        self.replace_all_uses(instruction, copies[&callee.root()]);
+        copies[&callee.root()]
     }
 
     /// Replaces all uses of `old` by `new`, including its role as root.
