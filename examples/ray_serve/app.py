@@ -105,7 +105,8 @@ def queue(wait: float):
     return answer
 
 
-@serve.deployment(max_ongoing_requests=128, max_queued_requests=1000, ray_actor_options={"num_cpus": 1})
+# With the same version of the code, Serve updates the replicas in place instead of replacing them.
+@serve.deployment(version="1", max_ongoing_requests=128, max_queued_requests=1000, ray_actor_options={"num_cpus": 1})
 class Models:
     """All models, in each replica. Replicas on one machine map the same files of weights."""
 
