@@ -155,7 +155,9 @@ def add_small():
             "weightsManifest": [{"paths": ["group1-shard1of1.bin"], "weights": specs}],
         }
         add("tfjs", parts(json.dumps(model).encode(), data))
-    add("budget", b'latency = "2.5 ms"\nsize = 3000\nram = "4 KiB" # bytes\n\n[error]\n"y" = 1e-3\n"*" = 0.5\n')
+    limits = ["size = 3000", 'ram = "4 KiB" # bytes', 'latency = "2.5 ms"']
+    budget = [*limits, "[error]", '"y" = 1e-3', '"*" = 0.5', ""]
+    add("budget", "\n".join(budget).encode())
     choices = ["[x86_64 avx2 1]", "dot f32 8 8 8 => tile 4x2", "# a note", "", "[other]", "k => rows"]
     add("tuning", "\n".join(["tfcompile-tuning 1", "", *choices, ""]).encode())
     layout = bytes(range(32))
