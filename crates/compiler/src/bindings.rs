@@ -149,7 +149,7 @@ fn wrapped(
     let Program { module, interface: old, sized } = program;
     let mut module = with_entry(module, kept, constants, order)?;
     module.set_input_output_alias(interface.input_output_alias());
-    // A module for one size lacks the parameters that are sizes.
+    // A module for one size is without the parameters that are sizes.
     let arguments: Vec<usize> =
         (0..old.arguments().len()).filter(|&k| old.arguments()[k].range.is_none()).collect();
     let own_number = |number: usize| arguments.iter().position(|&argument| argument == number);

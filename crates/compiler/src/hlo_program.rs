@@ -245,9 +245,9 @@ fn flat(value: Literal, leaves: &mut Vec<Literal>) {
     }
 }
 
-/// Creates an entry that does what the module's entry does. Its parameters are the arrays in the old
-/// parameters, and its result is a tuple of the arrays in the old result. Appends the names of the
-/// parameters.
+/// Creates an entry that does what the module's entry does. Its parameters are the arrays in the
+/// old parameters, and its result is a tuple of the arrays in the old result. Appends the names of
+/// the parameters.
 fn flatten(
     module: &Module,
     names: &[String],
