@@ -296,3 +296,35 @@ fn functions_have_sizes_of_their_own() {
     let error = refuse(&mut build(&["--dim=x.1=8", "--dim=decode:x.1=8"]), path);
     assert!(error.contains("function 'decode'") && error.contains("has size 64 in the graph"), "{error}");
 }
+
+/// Functions of StableHLO of which one has rows of any number, and another columns.
+const OPEN: &str = "module @two {
+  func.func public @a(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+    %y = stablehlo.negate %x : tensor<?x2xf32>
+    return %y : tensor<?x2xf32>
+  }
+  func.func public @b(%z: tensor<4x?xf32>) -> tensor<4x?xf32> {
+    %y = stablehlo.negate %z : tensor<4x?xf32>
+    return %y : tensor<4x?xf32>
+  }
+}
+";
+
+#[test]
+fn each_function_of_a_program_takes_the_flags_of_its_dimensions() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("m.mlir"), OPEN).expect("writable");
+    let build = |flags: &[&str]| {
+        let mut build = tfcompile(place.path());
+        build.args(["build", "m.mlir", "--signature=a,b", "--constants=file"]);
+        build.args(["--dim=batch=1..8", "--dim=z.1=1..5"]).args(flags);
+        build
+    };
+    let text = refuse(&mut build(&["--dim=rows=3"]), place.path());
+    assert!(text.contains("--dim rows: no function has a dimension of this name"), "{text}");
+    let text = refuse(&mut build(&["--sizes=rows=3"]), place.path());
+    assert!(text.contains("--sizes rows: no function has a dimension of this name"), "{text}");
+    let text = String::from_utf8(succeed(&mut build(&["--sizes=batch=5", "-v"])).stderr).expect("UTF-8");
+    assert!(text.contains("sizes of batch that may get code: 1, 2, 4, 5, 8"), "{text}");
+    assert!(text.contains("code for the largest size only: "), "{text}");
+}

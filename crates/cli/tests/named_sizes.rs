@@ -537,28 +537,51 @@ fn weights_from_a_file_serve_every_size() {
     assert_eq!(result(path, "result0"), Literal::from_elements(&[2, 2], &[11f32, 101.0, 11.0, 101.0]));
 }
 
-/// Adds the rows of `x` to a variable, and returns them.
-const ROWS: &str = r#"func.func @main(%sum: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<?x2xf32>)
-    -> (tensor<2xf32>, tensor<?x2xf32>) {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %rows = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
-      : (tensor<?x2xf32>, tensor<f32>) -> tensor<2xf32>
-  %new = stablehlo.add %sum, %rows : tensor<2xf32>
-  return %new, %x : tensor<2xf32>, tensor<?x2xf32>
-}
-"#;
-
 #[test]
-fn a_variable_and_rows_of_any_size_are_results() {
+fn sizes_that_get_no_code_are_refused_with_the_reason() {
     let place = tempfile::tempdir().expect("a directory");
-    std::fs::write(place.path().join("m.mlir"), ROWS).expect("writable");
-    let arrays = BTreeMap::from([
-        ("sum".to_owned(), Literal::from_elements(&[2], &[100f32, 200.0])),
-        ("x".to_owned(), Literal::from_elements(&[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0])),
-    ]);
-    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
-    let mut run = tfcompile(place.path());
-    succeed(run.args(["run", "m.mlir", "--dim=batch=1..6", "--feed=@in.npz", "--out=out.npz"]));
-    assert_eq!(result(place.path(), "result0"), Literal::from_elements(&[2], &[109f32, 212.0]));
-    assert_eq!(result(place.path(), "result1"), arrays["x"]);
+    let path = place.path();
+    let hlo = "HloModule m\nENTRY e {\n  x = f32[<=4] parameter(0)\n  ROOT y = f32[<=4] negate(x)\n}\n";
+    let negate = "func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {\n  %y = stablehlo.negate %x : \
+                  tensor<?x2xf32>\n  return %y : tensor<?x2xf32>\n}\n";
+    let fixed = negate.replace('?', "4");
+    for (name, text) in [("m.mlir", negate), ("fixed.mlir", &fixed), ("h.hlo", hlo), ("g.pbtxt", GRAPH)] {
+        std::fs::write(path.join(name), text).expect("writable");
+    }
+    let symbolic = root().join("tests/stablehlo/symbolic/odd.jax");
+    let odd = symbolic.to_str().expect("UTF-8");
+    let one_size = "--sizes batch=3 has no effect, remove it: programs for GPUs have one size";
+    let profile = "--sizes batch=3 has no effect, remove it: a profile measures the code of the largest size";
+    let graph = ["--fetch=scaled", "--dim=w.1=2"];
+    let cases: [(&[&str], &[&str], &str); 12] = [
+        (&["build", "m.mlir", "--target=cuda"], &["--dim=batch=3"], one_size),
+        (&["build", "m.mlir", "--target=opencl"], &[], one_size),
+        (&["build", "g.pbtxt", "--target=cuda"], &graph, one_size),
+        (&["build", "g.pbtxt", "--target=opencl"], &graph, one_size),
+        (&["profile", "m.mlir"], &[], profile),
+        (&["profile", "g.pbtxt"], &graph, profile),
+        (&["run", "g.pbtxt", "--jit=off", "--dim=batch=3"], &graph, "remove it: a session has fixed sizes"),
+        (&["build", "fixed.mlir"], &[], "names no dimension with a range: all sizes are fixed"),
+        (
+            &["build", "m.mlir", "--dim=batch=1..2"],
+            &[],
+            "--sizes batch: 3 is not in the range 1..2 of 'batch'",
+        ),
+        (&["build", "m.mlir", "--dim=batch=3"], &[], "no dimension with a range: add --dim batch=LOW..HIGH"),
+        (&["build", "h.hlo"], &[], "'h.hlo' is HLO, whose code is that of the largest sizes"),
+        (&["build", odd], &[], "--sizes batch names no dimension with a range: expected one of a"),
+    ];
+    for (command, more, expected) in cases {
+        let text = refuse(tfcompile(path).args(command).args(more).arg("--sizes=batch=3"), path);
+        assert!(text.contains(expected), "{command:?}: {text}");
+    }
+    // The argument has 2 a + 1 rows.
+    let text = refuse(tfcompile(path).args(["build", odd, "--sizes=a=3"]), path);
+    assert!(
+        text.contains("--sizes a=3 has no effect, remove it: sizes of dimensions are computed"),
+        "{text}"
+    );
+    let mut counted = tfcompile(path);
+    counted.env("XLA_FLAGS", "--xla_hlo_profile").args(["build", "m.mlir", "--sizes=batch=3"]);
+    assert!(refuse(&mut counted, path).contains(profile));
 }

@@ -145,3 +145,33 @@ fn state_goes_to_a_program_and_back() {
         assert!(text.starts_with("model_checkpoint_path: \"three.ckpt\"\n"), "{text}");
     }
 }
+
+/// Adds the rows of `x` to a variable, and returns them.
+const ROWS: &str = r#"func.func @main(%sum: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<?x2xf32>)
+    -> (tensor<2xf32>, tensor<?x2xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %rows = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<?x2xf32>, tensor<f32>) -> tensor<2xf32>
+  %new = stablehlo.add %sum, %rows : tensor<2xf32>
+  return %new, %x : tensor<2xf32>, tensor<?x2xf32>
+}
+"#;
+
+#[test]
+fn a_variable_and_rows_of_any_size_are_results() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("m.mlir"), ROWS).expect("writable");
+    let x = Literal::from_elements(&[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let write = |name: &str, key: &str, array: Literal| {
+        let file = npz::write(&BTreeMap::from([(key.to_owned(), array)])).expect("small");
+        std::fs::write(place.path().join(name), file).expect("writable");
+    };
+    write("in.npz", "x", x.clone());
+    write("sum.npz", "sum", Literal::from_elements(&[2], &[100f32, 200.0]));
+    let mut run = tfcompile(place.path());
+    let arrays = ["--feed=@in.npz", "--var=@sum.npz", "--out=out.npz"];
+    succeed(run.args(["run", "m.mlir", "--dim=batch=1..6"]).args(arrays));
+    let mut out = archive(&place.path().join("out.npz"));
+    assert_eq!(out.require("sum").expect("a variable"), Literal::from_elements(&[2], &[109f32, 212.0]));
+    assert_eq!(out.require("result1").expect("a result"), x);
+}

@@ -1,7 +1,7 @@
 //! New entries of modules, which do what the old ones do with other parameters or results.
 //!
-//! The old entry becomes a part of the new one. If it were called, the instructions that define the
-//! sizes of bounded results would be out of view.
+//! The old entry becomes a part of the new one. A call would hide the instructions that define the
+//! sizes of bounded results.
 
 use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op};
 use support::Result;

@@ -21,6 +21,8 @@ pub struct HloProgram {
     pub checks: Vec<stablehlo::Check>,
     /// Notes for the user about the sizes of its arguments, a line each.
     pub notes: Vec<String>,
+    /// Flags about sizes that have no effect on this function, but that another one may need.
+    pub unused: Vec<String>,
 }
 
 impl HloProgram {
@@ -94,21 +96,24 @@ impl HloProgram {
         sizes: &OpenSizes,
         passes: &mut PassRun<'_>,
     ) -> Result<Self> {
-        if let Some(open) = stablehlo::dimensions(source, function, &sizes.request)? {
+        let open = stablehlo::dimensions(source, function, &sizes.request)?;
+        let unused = sizes.unused(open.as_ref())?;
+        if let Some(open) = open {
             let import = |request: &_| Self::of_imported(stablehlo::import_sized(source, function, request)?);
             let whole = import(&sizes.request);
             let notes = open_program::notes(&open);
             // Checks compare values of one size.
             if let Some(whole) = whole.as_ref().ok().filter(|whole| !whole.checks.is_empty()) {
-                return Ok(Self { notes, ..whole.clone() });
+                sizes.refuse_code("the program checks values, which are those of one size")?;
+                return Ok(Self { notes, unused, ..whole.clone() });
             }
             let program = whole.map(|whole| whole.program);
             let import = |request: &_| import(request).map(|program| program.program);
             let program = open_program::combined(program, sizes, &open, &import, &mut *passes.observer)?;
-            return Ok(Self { program, checks: Vec::new(), notes });
+            return Ok(Self { program, checks: Vec::new(), notes, unused });
         }
         let imported = stablehlo::import_sized(source, function, &sizes.request)?;
-        Self::of_imported(imported)
+        Ok(Self { unused, ..Self::of_imported(imported)? })
     }
 
     pub(crate) fn of_imported(imported: stablehlo::Imported) -> Result<Self> {
@@ -120,7 +125,7 @@ impl HloProgram {
         }
         let program = bindings::with_variables(Program::new(module, interface), &aliases)?;
         hlo::verify(&program.module)?;
-        Ok(Self { program, checks, notes: Vec::new() })
+        Ok(Self { program, checks, notes: Vec::new(), unused: Vec::new() })
     }
 
     /// Returns the program with constants in place of the arguments that have the names of arrays.
@@ -170,7 +175,8 @@ impl HloProgram {
         let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
         let mut interface = Interface::with_names(&module, &arguments, &results)?;
         interface.add_named_dimensions(named);
-        Ok(Self { program: Program::new(module, interface), checks: Vec::new(), notes: Vec::new() })
+        let program = Program::new(module, interface);
+        Ok(Self { program, checks: Vec::new(), notes: Vec::new(), unused: Vec::new() })
     }
 
     /// Returns the program without its checks, for compiled files.

@@ -6,7 +6,7 @@ use crate::sizes::{self, Batch};
 use hlo::Program;
 use stablehlo::{GivenSize, OpenDimensions, SizeRequest};
 use std::collections::BTreeMap;
-use support::Result;
+use support::{Error, Result};
 
 /// Sizes of open dimensions.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +28,54 @@ impl OpenSizes {
             };
             (name.clone(), size)
         });
-        let request = SizeRequest { given: given.collect(), default_range: options.batch_range };
+        let request = SizeRequest {
+            given: given.collect(),
+            default_range: options.batch_range,
+            shared: options.shared_names.clone(),
+        };
         Self { request, code: options.sizes.clone() }
+    }
+
+    /// Checks that the sizes with code of their own are sizes of open dimensions. Returns the flags
+    /// that have no effect, but that another function may need.
+    pub(crate) fn unused(&self, open: Option<&OpenDimensions>) -> Result<Vec<String>> {
+        let SizeRequest { given, shared, .. } = &self.request;
+        let keys: Vec<&String> = match open {
+            Some(open) => open.unused.iter().collect(),
+            None => given.keys().filter(|key| shared.contains(*key)).collect(),
+        };
+        let mut unused: Vec<String> = keys.into_iter().map(|key| format!("--dim {key}")).collect();
+        let ranges = open.map(|open| &open.names);
+        for (name, sizes) in &self.code {
+            let reason = match (ranges.and_then(|ranges| ranges.get(name)), ranges) {
+                (Some(&(low, high)), _) => {
+                    let Some(size) = sizes.iter().find(|size| !(low..=high).contains(*size)) else {
+                        continue;
+                    };
+                    return Err(Error::invalid(format!(
+                        "--sizes {name}: {size} is not in the range {low}..{high} of '{name}'"
+                    )));
+                }
+                _ if shared.contains(name) => {
+                    unused.push(format!("--sizes {name}"));
+                    continue;
+                }
+                (None, None) => "all sizes are fixed, remove the flag".to_owned(),
+                (None, Some(ranges)) if ranges.is_empty() => format!("add --dim {name}=LOW..HIGH"),
+                (None, Some(ranges)) => {
+                    let names: Vec<&str> = ranges.keys().map(String::as_str).collect();
+                    format!("expected one of {}", names.join(", "))
+                }
+            };
+            return Err(Error::invalid(format!("--sizes {name} names no dimension with a range: {reason}")));
+        }
+        Ok(unused)
+    }
+
+    /// Refuses sizes with code of their own, for this reason.
+    pub(crate) fn refuse_code(&self, reason: &str) -> Result<()> {
+        let reason = Error::unsupported(reason);
+        self.code.iter().try_for_each(|(name, given)| sizes::check_given(name, given, Err(&reason)))
     }
 }
 
@@ -44,9 +90,8 @@ pub(crate) fn combined(
 ) -> Result<Program> {
     let mut names = open.names.keys();
     let (Some(name), None) = (names.next(), names.next()) else {
-        let several = support::Error::unsupported(sizes::SEVERAL_NAMES);
-        for (name, given) in open.names.keys().filter_map(|name| sizes.code.get_key_value(name)) {
-            sizes::check_given(name, given, Err(&several))?;
+        if !open.names.is_empty() {
+            sizes.refuse_code(sizes::SEVERAL_NAMES)?;
         }
         return whole;
     };
@@ -65,9 +110,8 @@ pub(crate) fn combined(
 }
 
 fn batch(open: &OpenDimensions) -> Result<Batch> {
-    let named = open
-        .named()
-        .ok_or_else(|| support::Error::unsupported("sizes of dimensions are computed from others"))?;
+    let named =
+        open.named().ok_or_else(|| Error::unsupported("sizes of dimensions are computed from others"))?;
     let names = open.names.iter().map(|(name, &(low, high))| (name.as_str(), low, high));
     Batch::new(names, named.into_iter().map(|named| named.into_keys().collect()))
 }

@@ -45,6 +45,11 @@ impl HloProgram {
                 "--dim {key}: '{name}' is HLO, whose parameters state their sizes or bounds"
             )));
         }
+        if let (Format::HloText | Format::HloProto, Some(key)) = (format, sizes.code.keys().next()) {
+            return Err(Error::invalid(format!(
+                "--sizes {key} has no effect, remove it: '{name}' is HLO, whose code is that of the largest sizes"
+            )));
+        }
         let program = match format {
             Format::HloText => Self::parse_hlo(text()?, passes).map(alone),
             Format::HloProto => Self::parse_proto(bytes, passes),

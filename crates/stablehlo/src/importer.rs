@@ -154,9 +154,12 @@ fn import_function(
     if has_open_sizes(source, entry) {
         let open = open_dimensions(entry, &argument_names(source, entry)?, request)?;
         let (module, interface, checks) = sized::import_function(source, functions, entry, name, &open)?;
-        return Ok(Imported { module, interface, checks, aliases: Vec::new() });
+        // The memory of an argument whose size differs from run to run is no variable.
+        let is_fixed = |&(argument, _): &(usize, usize)| open.arguments[argument].is_empty();
+        let aliases = aliases(entry).into_iter().filter(is_fixed).collect();
+        return Ok(Imported { module, interface, checks, aliases });
     }
-    if let Some(key) = request.given.keys().next() {
+    if let Some(key) = request.given.keys().find(|key| !request.shared.contains(*key)) {
         return Err(Error::invalid(format!("--dim {key}: all sizes of '{}' are fixed", symbol(entry))));
     }
     let mut importer = Importer::new(source, functions, name, ops::convert);
@@ -167,12 +170,16 @@ fn import_function(
     let arguments = argument_names(source, entry)?;
     let results = result_names(entry, results)?;
     let interface = Interface::with_names(&module, &arguments, &results)?;
+    Ok(Imported { module, interface, checks: importer.checks, aliases: aliases(entry) })
+}
+
+/// Returns the numbers of the arguments that a result overwrites, and of these results.
+fn aliases(entry: &Operation) -> Vec<(usize, usize)> {
     let alias = |(argument, attributes): (usize, &Attribute)| {
         let result = attributes.dictionary()?.get("tf.aliasing_output")?.integer()?;
         Some((argument, usize::try_from(result).ok()?))
     };
-    let aliases = attributes(entry, "arg_attrs").iter().enumerate().filter_map(alias).collect();
-    Ok(Imported { module, interface, checks: importer.checks, aliases })
+    attributes(entry, "arg_attrs").iter().enumerate().filter_map(alias).collect()
 }
 
 /// Returns the attributes that XLA keeps without interpreting them.

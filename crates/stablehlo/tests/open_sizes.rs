@@ -9,7 +9,7 @@ const SUM: &str = "func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> 
 
 fn request(given: &[(&str, GivenSize)]) -> SizeRequest {
     let given = given.iter().map(|(name, size)| ((*name).to_owned(), size.clone())).collect();
-    SizeRequest { given, default_range: Some((1, 64)) }
+    SizeRequest { given, default_range: Some((1, 64)), ..SizeRequest::default() }
 }
 
 fn import(text: &str, given: &[(&str, GivenSize)]) -> Result<Imported, String> {

@@ -108,8 +108,17 @@ impl InferArgs {
         Self { dim, sizes, batch, shared_names, ..self.clone() }
     }
 
+    /// Refuses `--sizes`, for this reason.
+    pub(crate) fn refuse_sizes(&self, reason: &str) -> Result<()> {
+        match self.sizes.first() {
+            Some(text) => Err(Error::invalid(format!("--sizes {text} has no effect, remove it: {reason}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the options of an inference that leaves no size open. `program` has fixed sizes.
     pub(crate) fn fixed_options(&self, program: &str) -> Result<InferOptions> {
+        self.refuse_sizes(&format!("{program} has fixed sizes"))?;
         let options = InferOptions { batch_range: None, ..self.options()? };
         match options.dims.iter().find(|(_, size)| matches!(size, DimSize::Range(..))) {
             Some((name, _)) => Err(Error::invalid(format!(

@@ -204,6 +204,16 @@ impl ModelArgs {
         }
     }
 
+    /// Returns the options of the inference of a config, for the machine that `--target` names.
+    pub(crate) fn infer_options(&self) -> Result<tf::InferOptions> {
+        let mut options = self.inference.options()?;
+        if self.device_kind()?.is_some() {
+            self.inference.refuse_sizes("programs for GPUs have one size, which --dim NAME=N states")?;
+            options.batch_range = None;
+        }
+        Ok(options)
+    }
+
     /// Returns the GPUs that `--target` names, the least capable one first; none for a processor.
     pub(crate) fn devices(&self) -> Result<Vec<Target>> {
         let devices = self.target.as_deref().map(target::parse_devices).transpose()?;

@@ -12,6 +12,7 @@ use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::{class_of, name_of};
 use crate::artifacts::request::Request;
+use crate::commands::profile::NO_SIZES;
 use crate::files::hlo_formats::StageName;
 use crate::files::outputs::{self, Output};
 use crate::files::{depfile, linker};
@@ -129,6 +130,9 @@ pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
     opencl::select(&mut arguments)?;
     c_source::check(&arguments)?;
     section::check(&arguments)?;
+    if xla.is_profiled {
+        arguments.model.inference.refuse_sizes(NO_SIZES)?;
+    }
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(&arguments, &name, &signatures, xla);
     }

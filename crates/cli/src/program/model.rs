@@ -6,7 +6,7 @@ use crate::program::module_file;
 use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use bytes::Bytes;
-use compiler::{Input, Observer as _};
+use compiler::{Input, Observer as _, Source};
 use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
@@ -36,7 +36,11 @@ pub(crate) fn read(
 ) -> Result<Read> {
     if let Some((input, initial)) = module_file::read(flags, disabled, progress, dumper)? {
         progress.ended("read", &String::new);
-        return Ok(Read { input, initial, unused: Vec::new() });
+        let unused = match &input.source {
+            Source::Hlo(program) => program.unused.clone(),
+            Source::Graph { .. } => Vec::new(),
+        };
+        return Ok(Read { input, initial, unused });
     }
     if flags.weights.is_some() {
         return Err(Error::invalid(
@@ -70,12 +74,7 @@ pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)
             None => None,
         };
         let stated = config.as_ref().map(|(config, _)| config.clone());
-        let mut infer = flags.inference.options()?;
-        if flags.device_kind()?.is_some() {
-            // Programs for GPUs have fixed sizes.
-            infer.batch_range = None;
-        }
-        let options = flags.choice.options(stated, infer)?;
+        let options = flags.choice.options(stated, flags.infer_options()?)?;
         Ok((compiler::load(&flags.model, &options)?, config))
     })
 }

@@ -26,12 +26,7 @@ pub(crate) fn read(
         return Ok(None);
     }
     let bytes = tf::source::read_bytes(path)?;
-    let mut infer = flags.inference.options()?;
-    if flags.device_kind()?.is_some() {
-        // Programs for GPUs have fixed sizes.
-        infer.batch_range = None;
-    }
-    let sizes = OpenSizes::of_options(&infer);
+    let sizes = OpenSizes::of_options(&flags.infer_options()?);
     let module = compiler::guarded(|| {
         let observer = &mut Watch::new(progress, dumper);
         HloProgram::of_file(

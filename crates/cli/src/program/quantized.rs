@@ -52,6 +52,6 @@ pub(crate) fn find_layers(input: Input) -> Result<(Input, bool)> {
 }
 
 fn of_program(program: Program, config_text: String, files: Vec<(String, Bytes)>) -> Input {
-    let program = HloProgram { program, checks: Vec::new(), notes: Vec::new() };
+    let program = HloProgram { program, checks: Vec::new(), notes: Vec::new(), unused: Vec::new() };
     Input { source: Source::Hlo(program), config_text, files }
 }

@@ -31,6 +31,8 @@ pub struct SizeRequest {
     pub given: BTreeMap<String, GivenSize>,
     /// The range of a leading dimension that is not given; without one, it must be given.
     pub default_range: Option<(i64, i64)>,
+    /// Keys of `given` that another function may have instead of this one.
+    pub shared: BTreeSet<String>,
 }
 
 /// The open dimensions of a program's arguments.
@@ -41,6 +43,8 @@ pub struct OpenDimensions {
     pub names: BTreeMap<String, (i64, i64)>,
     /// The names whose ranges neither the user nor the program states.
     pub defaults: BTreeSet<String>,
+    /// The keys of [`SizeRequest::shared`] without effect.
+    pub unused: BTreeSet<String>,
     /// The names with known sizes.
     pub(crate) known: BTreeMap<String, i64>,
     /// The size of each open dimension of each argument.
@@ -209,7 +213,12 @@ pub fn open_dimensions(entry: &Operation, names: &[String], request: &SizeReques
         }
         open_names.insert(name.clone(), range);
     }
-    if let Some(key) = given.keys().find(|key| !used.contains(key.as_str())) {
+    let (unused, unknown): (BTreeSet<String>, BTreeSet<String>) = given
+        .keys()
+        .filter(|key| !used.contains(key.as_str()))
+        .cloned()
+        .partition(|key| request.shared.contains(key));
+    if let Some(key) = unknown.first() {
         let known: Vec<&str> = places.keys().map(String::as_str).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Error::invalid(format!(
@@ -217,7 +226,7 @@ pub fn open_dimensions(entry: &Operation, names: &[String], request: &SizeReques
             symbol(entry)
         )));
     }
-    Ok(OpenDimensions { names: open_names, defaults, known, arguments })
+    Ok(OpenDimensions { names: open_names, defaults, unused, known, arguments })
 }
 
 fn open(key: &str, what: &str) -> Error {
