@@ -5,10 +5,13 @@ use fuzz_graphs::named;
 use fuzz_graphs::subject::{Kind, run};
 use fuzz_graphs::translation;
 
+/// Graphs with complex functions of large numbers, whose infinities have any direction.
+const DIRECTIONS: [u64; 2] = [1_119_158, 51_049_378];
+
 #[test]
 fn random_graphs_compute_what_the_evaluator_computes() {
     let mut refused = 0;
-    for seed in 0..300 {
+    for seed in (0..300).chain(DIRECTIONS) {
         match run(Kind::All, seed) {
             Outcome::Clean { .. } => {}
             Outcome::Refused(_) => refused += 1,

@@ -45,6 +45,9 @@ impl Bar {
     /// Shows an activity, of which `done` of `total` parts are done, or 0 of 0 if their number is
     /// unknown.
     pub(crate) fn doing(&mut self, text: &str, done: u64, total: u64) {
+        if self.bar.is_hidden() {
+            return;
+        }
         let has_parts = total > 0;
         if has_parts != self.has_parts {
             set_style(&self.bar, if has_parts { PARTS } else { ACTIVITY });
