@@ -4,6 +4,8 @@ mod number_of_rows;
 pub(crate) mod report;
 mod row_loop;
 
+pub use row_loop::loop_over_rows;
+
 use crate::sizes::number_of_rows::{Obstacle, Programs};
 use hlo::analysis::{RowUse, independent_rows};
 use hlo::{
@@ -183,7 +185,7 @@ impl Pieces {
     /// Returns the program for all sizes, as a loop over the rows.
     pub(crate) fn into_program(self) -> Result<Program> {
         let interface = self.interface();
-        let module = row_loop::module(&self, &interface)?;
+        let module = loop_over_rows(&self.row.module, &interface)?;
         Ok(Program { module, interface, sized: self.sized })
     }
 

@@ -3,6 +3,7 @@
 //! This module is the only place that implements two rules about results: which argument's memory a
 //! result uses, and which additional results hold the true sizes of bounded dimensions.
 
+mod batch;
 mod named;
 
 pub use named::{NamedDimension, SizeRange, named_dimensions};
@@ -384,16 +385,6 @@ impl Interface {
     /// Marks the arguments that are sizes of named dimensions in a module.
     pub fn set_sizes(&mut self, module: &Module) {
         set_ranges(&mut self.arguments, module);
-    }
-
-    /// Adds named dimensions to arguments, each with the number of its argument.
-    pub fn add_named_dimensions(&mut self, named: impl IntoIterator<Item = (usize, NamedDimension)>) {
-        for (argument, named) in named {
-            let known = &mut self.arguments[argument].named_dimensions;
-            if !known.contains(&named) {
-                known.push(named);
-            }
-        }
     }
 
     /// Returns the arguments before the first variable.

@@ -47,8 +47,8 @@ pub use precision::{Distance, Movement, PrecisionReport, measure_precision};
 pub use profile::profile;
 pub use profile_options::ProfileOptions;
 pub use quantization::{
-    CompileModule, LayerReport, QuantizationOptions, QuantizationReport, ResultReport, Scheme, has_layers,
-    quantize,
+    CompileModule, LayerReport, QuantizationOptions, QuantizationReport, ResultReport, Scheme,
+    example_program, has_layers, quantize,
 };
 pub use quantize::Method;
 pub use report::{ReportOptions, add_accuracy, add_result_errors, measure_report, report};

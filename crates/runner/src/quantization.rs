@@ -1,18 +1,20 @@
 //! Quantization of a program on examples of its inputs: observes values, chooses scales, measures
 //! errors, and returns the program in its new form.
 
+mod batch;
 mod calibration;
 mod measurement;
 mod report;
 mod selection;
 
+pub use batch::example_program;
 pub use report::{LayerReport, QuantizationReport, ResultReport};
 
 use crate::{Inputs, Progress};
 use calibration::Calibration;
 use compiler::{Executable, NoObserver, PassRun};
 use hlo::{Argument, InstructionId, Interface, Module, OpMetadata, Origin, Output, Program, Role};
-use quantize::{Form, LayerForm, Layers, Method, Points, rewrite};
+use quantize::{Form, Layer, LayerForm, Layers, Method, Points, rewrite};
 use selection::Selection;
 use shape::{PrimitiveType, Quantization};
 use support::{Error, Result};
@@ -54,7 +56,8 @@ pub struct QuantizationOptions {
 /// Compiles a module for this process.
 pub type CompileModule<'a> = dyn FnMut(Module) -> Result<Executable> + 'a;
 
-/// Quantizes a program. `inputs` are examples of its inputs, one for each step.
+/// Quantizes a program. `inputs` are examples of the inputs of [`example_program()`], one for each
+/// step. The programs of a batch for other sizes follow what it decides.
 ///
 /// Errors: no layer can be quantized, results have sizes that depend on the data, inputs are
 /// missing although the options need them, or a value is not a finite number.
@@ -65,23 +68,22 @@ pub fn quantize(
     compile: &mut CompileModule<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<(Program, QuantizationReport)> {
-    let Program { mut module, interface, .. } = program;
-    if interface.size_count() > 0 {
+    let reads_examples = inputs.is_some() || options.scheme == Scheme::Int8;
+    let is_batch = program.sized.first().is_some_and(|row| row.size == 1);
+    let Program { module, interface, .. } =
+        if reads_examples || is_batch { example_program(&program)? } else { program.clone() };
+    if interface.size_count() > 0 && reads_examples {
         return Err(Error::unsupported(
             "the sizes of a result depend on the data, and such programs cannot be quantized: fetch values of fixed sizes",
         ));
     }
-    PassRun { disabled: &[], observer: &mut NoObserver }
-        .run(&compiler::quantization_pipeline(), &mut module)?;
-    check_layers(&module)?;
-    let original = module.clone();
+    let original = canonical(module)?;
+    check_layers(&original)?;
+    let mut module = original.clone();
     let equalized_pairs = if options.equalizes { quantize::equalize(&mut module)? } else { 0 };
     let Layers { layers, unsuitable } = Layers::of(&module);
     let boundary = Boundary::of(&module, &interface, options);
-    let points = match options.scheme {
-        Scheme::Int8 => Points::of(&module, &layers, &boundary.values(&module)),
-        _ => Points::default(),
-    };
+    let points = points(&module, &layers, &boundary, options);
     let calibration = match (options.scheme, inputs) {
         (Scheme::Int8, Some(inputs)) => {
             progress("observing ranges", 0, 0);
@@ -132,17 +134,55 @@ pub fn quantize(
         equalized_pairs,
     };
     let report = report.report();
-    let Program { mut module, interface, .. } = selection.program;
-    name_parameters(&mut module, &interface);
-    Ok((Program::new(module, interface), report))
+    let Selection { program: mut quantized, forms, .. } = selection;
+    if is_batch {
+        let decisions = Decisions {
+            options,
+            module: &module,
+            layers: &layers,
+            points: &points,
+            boundary: &boundary,
+            forms: &forms,
+            quantizations: &calibration.quantizations,
+        };
+        quantized = batch::follow(&program, quantized, &decisions)?;
+    }
+    name_parameters(&mut quantized.module, &quantized.interface);
+    Ok((quantized, report))
+}
+
+/// What was decided on a program, for the same program in another size.
+struct Decisions<'a> {
+    options: &'a QuantizationOptions,
+    /// The program before the change.
+    module: &'a Module,
+    layers: &'a [Layer],
+    points: &'a Points,
+    boundary: &'a Boundary,
+    /// The form of each layer.
+    forms: &'a [LayerForm],
+    /// The integers of each group of points.
+    quantizations: &'a [Quantization],
+}
+
+/// Brings a module into the form in which layers are found.
+fn canonical(mut module: Module) -> Result<Module> {
+    PassRun { disabled: &[], observer: &mut NoObserver }
+        .run(&compiler::quantization_pipeline(), &mut module)?;
+    Ok(module)
+}
+
+/// The values that become integers.
+fn points(module: &Module, layers: &[Layer], boundary: &Boundary, options: &QuantizationOptions) -> Points {
+    match options.scheme {
+        Scheme::Int8 => Points::of(module, layers, &boundary.values(module)),
+        _ => Points::default(),
+    }
 }
 
 /// True if a program has layers that [`quantize()`] can change.
 pub fn has_layers(program: &Program) -> Result<bool> {
-    let mut module = program.module.clone();
-    PassRun { disabled: &[], observer: &mut NoObserver }
-        .run(&compiler::quantization_pipeline(), &mut module)?;
-    Ok(!Layers::of(&module).layers.is_empty())
+    Ok(!Layers::of(&canonical(program.module.clone())?).layers.is_empty())
 }
 
 /// Gives the parameters the names of the arguments, which a written module keeps.

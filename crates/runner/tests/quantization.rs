@@ -67,13 +67,22 @@ fn run(
 ) -> Result<(Program, QuantizationReport)> {
     let program = program(text);
     let inputs = samples.map(|samples| inputs(&program, samples));
+    quantize_here(program, inputs.as_ref(), options)
+}
+
+/// Quantizes a program for this machine.
+fn quantize_here(
+    program: Program,
+    inputs: Option<&Inputs>,
+    options: &QuantizationOptions,
+) -> Result<(Program, QuantizationReport)> {
     let target = compiler::host("native")?;
     let mut compile = |module: hlo::Module| {
         let options = compiler::in_process_options(target.clone());
         let compiled = compiler::compile_module(module, &options, &mut compiler::NoObserver)?;
         compiler::Executable::load(&compiled)
     };
-    quantize(program, inputs.as_ref(), options, &mut compile, &mut |_, _, _| ())
+    quantize(program, inputs, options, &mut compile, &mut |_, _, _| ())
 }
 
 fn dense(options: &QuantizationOptions) -> (Program, QuantizationReport) {
@@ -439,4 +448,118 @@ ENTRY main {
     let scale = program.interface.results()[0].quantization.expect("integers").scale;
     assert!((scale - 0.2 / 255.0).abs() < 1e-6, "{scale}");
     assert!(report.results[0].max_absolute_error < 0.6 * f64::from(scale), "{report:?}");
+}
+
+/// The network of [`DENSE`] as a graph, for 1 to 20 rows. `more` are further nodes.
+fn open_batch(fetch: &str, more: &str) -> Program {
+    let constant = |name: &str, sizes: &[i64], values: &[f32]| {
+        let dims: String = sizes.iter().map(|size| format!("dim {{ size: {size} }} ")).collect();
+        let values: String = values.iter().map(|value| format!("float_val: {value} ")).collect();
+        format!(
+            "node {{ name: \"{name}\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: DT_FLOAT }} }} \
+             attr {{ key: \"value\" value {{ tensor {{ dtype: DT_FLOAT tensor_shape {{ {dims} }} {values} }} }} }} }}\n"
+        )
+    };
+    let node = |name: &str, op: &str, inputs: &[&str]| {
+        let inputs: String = inputs.iter().map(|input| format!("input: \"{input}\" ")).collect();
+        format!(
+            "node {{ name: \"{name}\" op: \"{op}\" {inputs} attr {{ key: \"T\" value {{ type: DT_FLOAT }} }} }}\n"
+        )
+    };
+    let placeholder =
+        "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }\n";
+    let graph = [
+        placeholder.to_owned(),
+        constant("w", &[3, 2], &[0.5, -0.25, 0.125, 1.0, -0.75, 0.3]),
+        constant("b", &[2], &[0.1, -0.2]),
+        constant("v", &[2, 2], &[1.0, -2.0, 0.4, 0.7]),
+        node("first", "MatMul", &["x", "w"]),
+        node("sum", "BiasAdd", &["first", "b"]),
+        node("hidden", "Relu", &["sum"]),
+        node("second", "MatMul", &["hidden", "v"]),
+        more.to_owned(),
+    ];
+    let config = format!(
+        "feed {{ id {{ node_name: \"x\" }} name: \"x\" shape {{ dim {{ size: -1 name: \"rows\" }} dim {{ size: 3 }} }} }}\n\
+         fetch {{ id {{ node_name: \"{fetch}\" }} }}\ndimension {{ name: \"rows\" min: 1 max: 20 }}\n"
+    );
+    let file = |name, content: String| compiler::File { name, content: content.into() };
+    let input = compiler::Input::parse(file("graph.pbtxt", graph.concat()), file("config.pbtxt", config));
+    input.and_then(|input| input.source.import(&mut compiler::NoObserver)).expect("imports")
+}
+
+/// Results of compiled code for a batch of samples.
+fn compiled_results(program: &Program, arguments: &[Literal]) -> Vec<f64> {
+    let options = compiler::in_process_options(compiler::host("native").expect("this machine"));
+    let compiled = compiler::compile_program(program.clone(), &options, &mut compiler::NoObserver);
+    let executable = compiler::Executable::load(&compiled.expect("compiles")).expect("loads");
+    let mut session = executable.session(arguments).expect("arguments fit");
+    session.run().expect("it runs");
+    session.results().expect("results")[0].scalars().map(|scalar| scalar.as_f64().expect("a float")).collect()
+}
+
+/// The scales are those of one row, and each size has the numbers of the first test.
+#[test]
+fn a_batch_of_any_size_has_the_integers_of_its_rows() {
+    let program = open_batch("second", "");
+    let row = runner::example_program(&program).expect("independent rows");
+    assert_eq!(row.interface.arguments()[0].shape.to_string(), "f32[1,3]");
+    let samples = Literal::from_elements(&[3, 1, 3], &SAMPLES);
+    let examples = inputs(&row, &samples);
+    let quantized = |integer_interface| {
+        let options = QuantizationOptions { integer_interface, ..options(Scheme::Int8) };
+        quantize_here(program.clone(), Some(&examples), &options).expect("quantized").0
+    };
+    let floats = quantized(false);
+    let sizes = |program: &Program| program.sized.iter().map(|sized| sized.size).collect::<Vec<i64>>();
+    assert_eq!(sizes(&floats), sizes(&program));
+    assert!(
+        sizes(&floats).len() > 3
+            && floats
+                .sized
+                .iter()
+                .all(|sized| { sized.module.to_text().contains("{85, -32}, {21, 127}, {-127, 38}") })
+    );
+    let expected = [0.0, 0.0, 1.44375002, -2.88750005, 0.52520669, 0.90623903];
+    // 20 rows are the three samples again and again.
+    let samples: Vec<f32> = SAMPLES.iter().copied().cycle().take(60).collect();
+    let x = Literal::from_elements(&[20, 3], &samples);
+    for rows in [1, 2, 3, 7, 20] {
+        let actual = compiled_results(&floats, &[x.clone(), Literal::scalar(rows)]);
+        let expected: Vec<f64> = expected.iter().copied().cycle().take(2 * rows as usize).collect();
+        assert_near(&actual, &expected, 1e-6);
+        let Literal::Tuple(results) =
+            evaluator::evaluate(&floats.module, &[x.clone(), Literal::scalar(rows)]).expect("results")
+        else {
+            panic!("expected a tuple")
+        };
+        assert_near(&results[0].floats().expect("floats")[..2 * rows as usize], &expected, 1e-6);
+    }
+    let integers = quantized(true);
+    let [x, _] = integers.interface.arguments() else { panic!("{:?}", integers.interface) };
+    assert_eq!((x.shape.to_string().as_str(), x.named_dimensions.len()), ("s8[20,3]", 1));
+    assert_eq!(x.quantization, Some(Quantization { scale: 0.015686275, zero_point: -1 }));
+    assert_eq!(integers.interface.results()[0].shape.to_string(), "s8[<=20,2]");
+}
+
+/// The mean over all rows: examples of one row say nothing about it.
+#[test]
+fn rows_that_depend_on_each_other_are_quantized_without_examples_only() {
+    let mean = "node { name: \"axis\" op: \"Const\" attr { key: \"dtype\" value { type: DT_INT32 } } \
+                attr { key: \"value\" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }\n\
+                node { name: \"mean\" op: \"Mean\" input: \"second\" input: \"axis\" \
+                attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"Tidx\" value { type: DT_INT32 } } \
+                attr { key: \"keep_dims\" value { b: true } } }\n\
+                node { name: \"left\" op: \"Sub\" input: \"second\" input: \"mean\" attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    let program = open_batch("left", mean);
+    let error = runner::example_program(&program).expect_err("rows depend on each other");
+    assert!(error.message().starts_with("'rows' has a range, and the rows of 'rows' depend"), "{error}");
+    let error = quantize_here(program.clone(), None, &options(Scheme::Int8)).expect_err("the same");
+    assert!(error.message().contains("--dim rows=16"), "{error}");
+    let (quantized, report) = quantize_here(program, None, &options(Scheme::Int8Weights)).expect("weights");
+    assert_eq!(report.layers[0].reason.as_deref(), Some("it has fewer than 1024 weights"));
+    let x: Vec<f32> = SAMPLES.iter().copied().cycle().take(60).collect();
+    let arguments = [Literal::from_elements(&[20, 3], &x), Literal::scalar(2i32)];
+    // In float32, the first row is 0 and 0, the second 1.34375 + 0.1 and -2 times that.
+    assert_near(&compiled_results(&quantized, &arguments), &[-0.721875, 1.44375, 0.721875, -1.44375], 1e-6);
 }

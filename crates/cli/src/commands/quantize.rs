@@ -53,12 +53,10 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
     let Read { input, initial, .. } = read(model, &xla.disabled_passes, &mut progress, &mut dumper)?;
-    if let Source::Graph { config, .. } = &input.source
-        && let Some(dimension) = config.dimension.first()
-    {
-        let name = &dimension.name;
+    if let Some(name) = open_dimension(&input.source) {
         return Err(Error::invalid(format!(
-            "a quantized model is written for fixed sizes, but '{name}' has a range: state its size, as in --dim {name}=16"
+            "a quantized model is written for fixed sizes, but '{name}' has a range: state its size, as in --dim {name}=16, \
+             or use 'build --quantize', which keeps the range"
         ))
         .coded(Code::OpenSize));
     }
@@ -82,6 +80,14 @@ pub(crate) fn run(arguments: &Quantize, xla: &XlaFlags) -> Result<()> {
     }
     let text = if model.quiet { String::new() } else { report.to_text(&Screen::stdout()) };
     outputs::print(&format!("{text}{}\n", path.display()))
+}
+
+/// Returns the name of a dimension with a range, if there is any.
+fn open_dimension(source: &Source) -> Option<String> {
+    match source {
+        Source::Graph { config, .. } => config.dimension.first().map(|dimension| dimension.name.clone()),
+        Source::Hlo(program) => program.program.interface.sizes().next().map(|(_, size, _)| size.label()),
+    }
 }
 
 /// Variables whose first value in the model is not zero.

@@ -3,6 +3,7 @@
 use crate::args::tuning::{AutotuneArgs, read};
 use compiler::tuning::{self, Choices};
 use compiler::{BackOptions, Input, NoObserver, PlanOptions};
+use hlo::Module;
 use runner::{Autotuned, Progress};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -45,18 +46,27 @@ pub(crate) fn measure(
              --tuning with a file that was measured there"
         )));
     }
-    let known = if path.exists() { read(path)? } else { Choices::default() };
-    let options = PlanOptions { choices: Arc::new(known.clone()), ..back.plan.clone() };
-    let back = BackOptions { plan: options.clone(), ..back.clone() };
+    let mut choices = if path.exists() { read(path)? } else { Choices::default() };
+    let with = |choices: &Choices| PlanOptions { choices: Arc::new(choices.clone()), ..back.plan.clone() };
     let input = input.clone();
-    let module = compiler::guarded(|| {
-        let mut module = input.source.import_whole(&mut NoObserver)?.module;
-        compiler::optimize(&mut module, &back, &mut NoObserver)?;
-        Ok(module)
+    let modules = compiler::guarded(|| {
+        let program = input.source.import(&mut NoObserver)?;
+        // The code of a batch is that of its sizes.
+        let sized: Vec<Module> = program.sized.into_iter().map(|sized| sized.module).collect();
+        let mut modules = if sized.is_empty() { vec![program.module] } else { sized };
+        let back = BackOptions { plan: with(&choices), ..back.clone() };
+        modules.iter_mut().try_for_each(|module| compiler::optimize(module, &back, &mut NoObserver))?;
+        Ok(modules)
     })?;
-    let measured = runner::autotune(&module, &back.target, &options, flags.autotune_seconds, progress)?;
-    let mut choices = known;
-    choices.merge(measured.choices.clone());
+    let seconds = flags.autotune_seconds / modules.len() as f64;
+    let mut measured = Autotuned::default();
+    for module in &modules {
+        let own = runner::autotune(module, &back.target, &with(&choices), seconds, progress)?;
+        choices.merge(own.choices.clone());
+        measured.choices.merge(own.choices);
+        measured.kernels.extend(own.kernels);
+        measured.left += own.left;
+    }
     Ok(Some(Tuning { path: path.clone(), choices: Arc::new(choices), measured }))
 }
 

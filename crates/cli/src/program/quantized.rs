@@ -22,11 +22,12 @@ pub(crate) fn quantize(
     let options = flags.options(scheme)?;
     let Input { source, config_text, files } = input;
     let (program, report) = compiler::guarded(|| {
-        let program = source.without_checks()?.import_whole(&mut NoObserver)?;
+        let program = source.without_checks()?.import(&mut NoObserver)?;
         let inputs = if flags.data.is_empty() {
             None
         } else {
-            let arguments = Arguments::of_data(&flags.data, &Signature::of(&program), initial);
+            let signature = Signature::of(&runner::example_program(&program)?);
+            let arguments = Arguments::of_data(&flags.data, &signature, initial);
             Some(arguments.coded(Code::GivenArray)?.inputs)
         };
         let host = compiler::host("native")?;

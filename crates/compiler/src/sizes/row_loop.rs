@@ -3,8 +3,6 @@
 //! Code is generated from the modules for a few sizes instead. This one states what they compute,
 //! for the evaluator and for readers of HLO.
 
-use super::Pieces;
-use hlo::analysis::RowUse;
 use hlo::{
     ComparisonDirection, ComparisonType, ComputationBuilder, InstructionId, Interface, Module, Op,
     SizeParameter,
@@ -12,15 +10,16 @@ use hlo::{
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use support::Result;
 
-/// Returns the module: it calls the entry of the program for one row with each row of the feeds.
-pub(super) fn module(pieces: &Pieces, interface: &Interface) -> Result<Module> {
-    let mut module = pieces.row.module.clone();
+/// Returns the module of a batch with this interface: it calls the entry of the program for one row
+/// with each row of the feeds.
+pub fn loop_over_rows(row: &Module, interface: &Interface) -> Result<Module> {
+    let mut module = row.clone();
     // The entry of the whole program is called `main`, as readers of HLO expect.
     let row = module.entry_computation().clone().renamed("one_row");
     let row = module.add_computation(row);
     module.set_entry(row);
     module.remove_unreachable_computations();
-    let rows = Rows::new(pieces, interface);
+    let rows = Rows::new(interface);
     let condition = rows.condition(&module)?;
     let condition = module.add_computation(condition);
     let body = rows.body(&module, row)?;
@@ -41,7 +40,6 @@ pub(super) fn module(pieces: &Pieces, interface: &Interface) -> Result<Module> {
 
 /// The loop. Its state is the row's number, the number of rows, the arguments, and the results.
 struct Rows<'a> {
-    pieces: &'a Pieces,
     interface: &'a Interface,
     /// Positions of the arguments of a row among the program's.
     arguments: Vec<usize>,
@@ -49,7 +47,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(pieces: &'a Pieces, interface: &'a Interface) -> Self {
+    fn new(interface: &'a Interface) -> Self {
         let all = interface.arguments().iter().enumerate();
         let arguments: Vec<usize> =
             all.filter(|(_, argument)| argument.range.is_none()).map(|(k, _)| k).collect();
@@ -57,11 +55,12 @@ impl<'a> Rows<'a> {
         let mut state = vec![scalar.clone(), scalar];
         state.extend(arguments.iter().map(|&k| Shape::from(interface.arguments()[k].shape.clone())));
         state.extend(interface.results().iter().map(|result| Shape::from(result.whole())));
-        Self { pieces, interface, arguments, state: Shape::Tuple(state) }
+        Self { interface, arguments, state: Shape::Tuple(state) }
     }
 
+    /// True if rows of this argument of the interface are those of the batch.
     fn is_batched(&self, argument: usize) -> bool {
-        self.pieces.batched.contains(&argument)
+        !self.interface.arguments()[argument].named_dimensions.is_empty()
     }
 
     fn condition(&self, module: &Module) -> Result<hlo::Computation> {
@@ -86,7 +85,7 @@ impl<'a> Rows<'a> {
         let (row, zero) = (elements[0], b.constant(Literal::scalar(0i32)));
         let starts = |rank: usize| (0..rank).map(|d| if d == 0 { row } else { zero });
         let mut arguments = Vec::with_capacity(self.arguments.len());
-        for (k, &array) in elements[2..2 + self.arguments.len()].iter().enumerate() {
+        for (&k, &array) in self.arguments.iter().zip(&elements[2..]) {
             if !self.is_batched(k) {
                 arguments.push(array);
                 continue;
@@ -99,17 +98,15 @@ impl<'a> Rows<'a> {
         }
         let results = b.op(module, Op::Call { to_apply: of_row }, &arguments)?;
         let first = 2 + self.arguments.len();
-        for (index, row_use) in self.pieces.uses.iter().enumerate() {
+        for (index, output) in self.interface.results().iter().enumerate() {
             let result = b.op(module, Op::GetTupleElement { index }, &[results])?;
             let whole = elements[first + index];
-            elements[first + index] = match row_use {
-                RowUse::None => result,
-                RowUse::Rows => {
-                    let rank = array_of(b.shape(whole)).rank();
-                    let operands: Vec<InstructionId> =
-                        [whole, result].into_iter().chain(starts(rank)).collect();
-                    b.op(module, Op::DynamicUpdateSlice {}, &operands)?
-                }
+            elements[first + index] = if output.sizes().is_empty() {
+                result
+            } else {
+                let rank = array_of(b.shape(whole)).rank();
+                let operands: Vec<InstructionId> = [whole, result].into_iter().chain(starts(rank)).collect();
+                b.op(module, Op::DynamicUpdateSlice {}, &operands)?
             };
         }
         let one = b.constant(Literal::scalar(1i32));
@@ -132,10 +129,10 @@ impl<'a> Rows<'a> {
         }
         let size = self.interface.sizes().next().map_or(0, |(k, _, _)| k);
         let mut elements = vec![b.constant(Literal::scalar(0i32)), parameters[size]];
-        for (k, &position) in self.arguments.iter().enumerate() {
+        for &position in &self.arguments {
             let array = parameters[position];
             elements.push(array);
-            if self.is_batched(k) {
+            if self.is_batched(position) {
                 // The size of the feed is that of the batch.
                 let of_feed =
                     b.op(module, Op::SetDimensionSize { dimension: 0 }, &[array, parameters[size]])?;
@@ -155,14 +152,13 @@ impl<'a> Rows<'a> {
         let state = b.op(module, Op::Tuple {}, &elements)?;
         let state = b.op(module, Op::While { condition, body }, &[state])?;
         let mut results = Vec::new();
-        for (k, row_use) in self.pieces.uses.iter().enumerate() {
+        for (k, output) in self.interface.results().iter().enumerate() {
             let index = 2 + self.arguments.len() + k;
             let result = b.op(module, Op::GetTupleElement { index }, &[state])?;
-            results.push(match row_use {
-                RowUse::None => result,
-                RowUse::Rows => {
-                    b.op(module, Op::SetDimensionSize { dimension: 0 }, &[result, parameters[size]])?
-                }
+            results.push(if output.sizes().is_empty() {
+                result
+            } else {
+                b.op(module, Op::SetDimensionSize { dimension: 0 }, &[result, parameters[size]])?
             });
         }
         let root = b.op(module, Op::Tuple {}, &results)?;

@@ -38,6 +38,18 @@ pub struct NamedDimension {
     pub size: usize,
 }
 
+impl super::Interface {
+    /// Adds named dimensions to arguments, each with the number of its argument.
+    pub fn add_named_dimensions(&mut self, named: impl IntoIterator<Item = (usize, NamedDimension)>) {
+        for (argument, named) in named {
+            let known = &mut self.arguments[argument].named_dimensions;
+            if !known.contains(&named) {
+                known.push(named);
+            }
+        }
+    }
+}
+
 /// Returns the parameters' dimensions whose sizes are size parameters, as the entry of an imported
 /// module sets them. Arguments are numbered as the arrays in all parameters. Passes that remove
 /// bounded shapes remove this information.
