@@ -6,6 +6,7 @@
 //! Costs are estimates.
 
 mod channel_constant;
+mod compared;
 mod condition;
 mod cost;
 mod executions;

@@ -1,5 +1,6 @@
 //! Interval arithmetic over integer instructions.
 
+use super::compared;
 use super::interval::{Interval, Range};
 use super::trip_count;
 use crate::{ComparisonDirection, Computation, ComputationId, InstructionId, Module, Op, Opcode};
@@ -101,6 +102,7 @@ impl Ranges<'_> {
             Op::CustomCall { .. } | Op::Fusion { .. } => Vec::new(),
             Op::DynamicSlice { .. } | Op::Gather { .. } => operands.iter().take(1).copied().collect(),
             Op::DynamicUpdateSlice {} => operands.iter().take(2).copied().collect(),
+            Op::Compare { .. } => compared::instructions(self.computation, operands),
             _ => operands.to_vec(),
         }
     }
@@ -145,7 +147,11 @@ impl Ranges<'_> {
                 Some(_) => operand(1),
                 None => Some(operand(1)?.hull(operand(2)?)),
             },
-            Op::Compare { direction, .. } => compare(*direction, operand(0)?, operand(1)?),
+            Op::Compare { direction, .. } => {
+                let &[a, b] = instruction.operands() else { return None };
+                let [a, b] = compared::integers(self.computation, [a, b], interval_of)?;
+                compare(*direction, a.interval(interval_of)?, b.interval(interval_of)?)
+            }
             Op::ShiftLeft {} => operand(0)?.shifted_left(operand(1)?),
             Op::ShiftRightArithmetic {} if all.low < 0 => {
                 let bits = self.array(id)?.element_type.bit_width();

@@ -1,5 +1,6 @@
 //! Trip counts of loops.
 
+use super::compared::{self, Compared};
 use super::condition::{self, Moving, Term};
 use super::induction::{self, Linear};
 use super::interval::{Interval, Range};
@@ -240,7 +241,13 @@ impl<'a> Loop<'a> {
     }
 
     fn comparison(&self, direction: ComparisonDirection, a: InstructionId, b: InstructionId) -> Term {
-        let (Some(a_in), Some(b_in)) = (self.interval(a), self.interval(b)) else { return Term::UNKNOWN };
+        let interval = |id| self.interval(id);
+        let Some([a, b]) = compared::integers(self.condition, [a, b], &interval) else {
+            return Term::UNKNOWN;
+        };
+        let (Some(a_in), Some(b_in)) = (a.interval(&interval), b.interval(&interval)) else {
+            return Term::UNKNOWN;
+        };
         let (a_linear, b_linear) = (self.linear(a), self.linear(b));
         match (&a_linear, &b_linear) {
             (Some(a_linear), Some(b_linear)) => {
@@ -263,7 +270,7 @@ impl<'a> Loop<'a> {
         &self,
         direction: ComparisonDirection,
         value: &Linear,
-        limit: InstructionId,
+        limit: Compared,
         range: Interval,
     ) -> Term {
         let Some(moving) = self.moving(value) else { return Term::UNKNOWN };
@@ -271,7 +278,8 @@ impl<'a> Loop<'a> {
     }
 
     /// Expresses a value of the condition as a linear function of an induction variable.
-    fn linear(&self, id: InstructionId) -> Option<Linear> {
+    fn linear(&self, compared: Compared) -> Option<Linear> {
+        let Compared::Value(id) = compared else { return None };
         let constant = |k: usize| self.initial(k).value().filter(|_| self.invariants.contains(&k));
         let linear = induction::linear(self.module, self.condition, id, &constant)?;
         self.variables.contains_key(&linear.element).then_some(linear)
@@ -310,8 +318,9 @@ impl<'a> Loop<'a> {
         ranges.interval(id)
     }
 
-    /// True if an instruction of the condition depends only on constants and invariant elements.
-    fn is_fixed(&self, id: InstructionId) -> bool {
+    /// True if an operand of a comparison depends only on constants and invariant elements.
+    fn is_fixed(&self, compared: Compared) -> bool {
+        let Compared::Value(id) = compared else { return true };
         let mut seen = BTreeSet::new();
         let mut pending = vec![id];
         while let Some(id) = pending.pop() {

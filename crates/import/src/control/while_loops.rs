@@ -441,10 +441,12 @@ fn exits(
         let array = cx.scope_ref().shape(id).as_array();
         array.filter(|array| array.rank() == 0 && array.element_type.is_signed_integer())
     };
-    let initial: Vec<Range> = outer
-        .iter()
-        .map(|&outer| if is_scalar(outer).is_some() { cx.range(outer) } else { Range::UNKNOWN })
-        .collect();
+    // The first value of a flag says whether the loop runs at all.
+    let is_flag = |id: InstructionId| *cx.scope_ref().shape(id) == Shape::scalar(PrimitiveType::Pred);
+    let first = |&outer: &InstructionId| {
+        if is_scalar(outer).is_some() || is_flag(outer) { cx.range(outer) } else { Range::UNKNOWN }
+    };
+    let initial: Vec<Range> = outer.iter().map(first).collect();
     let of_element = |index: usize| initial.get(index).copied().unwrap_or_default();
     let trips = trip_count(module, condition, body, &of_element);
     let states = state_ranges(module, condition, body, &of_element);

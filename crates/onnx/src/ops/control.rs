@@ -4,6 +4,7 @@ use super::Row;
 use super::constants::array_of;
 use crate::convert::{Array, Interface, Op, Value};
 use crate::tensor::Constant;
+use std::rc::Rc;
 use support::{Error, Result};
 use tf::DataType;
 use tf::foreign::{Ref, function, int, ty, types};
@@ -29,7 +30,9 @@ fn scalar_of(op: &mut Op<'_, '_, '_>, array: Array) -> Result<Array> {
     match &array.sizes {
         Some(sizes) if sizes.is_empty() => Ok(array),
         _ => {
-            let constant = array.constant.clone();
+            let scalar =
+                |constant: &Rc<Constant>| Rc::new(Constant { sizes: Vec::new(), ..(**constant).clone() });
+            let constant = array.constant.as_ref().map(scalar);
             Ok(Array { constant, ..op.reshape(&array, &[])? })
         }
     }
@@ -136,27 +139,35 @@ fn added(interface: &mut Interface<'_>, op: &str, inputs: &[&Array], data_type: 
     Ok(Array::new(interface.body().add(op, op, &values, attributes)?.remove(0), data_type))
 }
 
-/// A list without elements, with room for as many as iterations.
-fn list(op: &mut Op<'_, '_, '_>, count: &Array, element: DataType) -> Result<Array> {
-    let (any, count) = (op.int32(-1)?, op.cast(count, DataType::Int32)?);
+/// A list without elements, with room for as many as iterations. Without a count, it grows.
+fn list(op: &mut Op<'_, '_, '_>, count: Option<&Array>, element: DataType) -> Result<Array> {
+    let any = op.int32(-1)?;
+    let (kind, count) = match count {
+        Some(count) => ("TensorListReserve", op.cast(count, DataType::Int32)?),
+        None => ("EmptyTensorList", any.clone()),
+    };
     let attributes = [ty("element_dtype", element), ty("shape_type", DataType::Int32)];
-    let value = op.node("TensorListReserve", &[any.value, count.value], attributes)?;
+    let value = op.node(kind, &[any.value, count.value], attributes)?;
     Ok(Array::new(value, DataType::Variant))
 }
 
-/// The list with an element.
+/// The list with an element at a position, or at its end.
 fn with_element(
     interface: &mut Interface<'_>,
     list: &Array,
-    position: &Array,
+    position: Option<&Array>,
     element: &Array,
 ) -> Result<Array> {
-    let attributes = [ty("SrcT", position.data_type), ty("DstT", DataType::Int32)];
     let body = interface.body();
-    let position = body.add("position", "Cast", std::slice::from_ref(&position.value), attributes)?.remove(0);
-    let inputs = [list.value.clone(), position, element.value.clone()];
+    let (mut kind, mut inputs) = ("TensorListPushBack", vec![list.value.clone(), element.value.clone()]);
+    if let Some(position) = position {
+        let attributes = [ty("SrcT", position.data_type), ty("DstT", DataType::Int32)];
+        let position = std::slice::from_ref(&position.value);
+        kind = "TensorListSetItem";
+        inputs.insert(1, body.add("position", "Cast", position, attributes)?.remove(0));
+    }
     let attributes = [ty("element_dtype", element.data_type)];
-    let value = body.add("list", "TensorListSetItem", &inputs, attributes)?.remove(0);
+    let value = body.add("list", kind, &inputs, attributes)?.remove(0);
     Ok(Array::new(value, DataType::Variant))
 }
 
@@ -244,14 +255,18 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
     }
     new_state.extend(passed_on(&interface, &state, &outer));
     let parts: Vec<DataType> = types_of(&results[carried_count + 1..]);
+    // The largest number stands for no limit: then the condition bounds the lists.
+    let is_limit = |limit: &&Array| {
+        let number = limit.constant.as_ref().and_then(|limit| limit.longs()?.first().copied());
+        number.is_none_or(|number| number < i64::from(i32::MAX))
+    };
+    let count = limit.as_ref().filter(is_limit);
     let mut lists = Vec::new();
     for result in &results[carried_count + 1..] {
-        let limit = limit.as_ref().ok_or_else(|| {
-            Error::unsupported("a loop whose results have a part from each iteration needs a trip count")
-        })?;
-        lists.push(list(op, limit, result.data_type)?);
+        lists.push(list(op, count, result.data_type)?);
         let list = interface.argument("parts", DataType::Variant);
-        new_state.push(with_element(&mut interface, &list, &arguments_of_body[counter], result)?);
+        let position = count.map(|_| &arguments_of_body[counter]);
+        new_state.push(with_element(&mut interface, &list, position, result)?);
     }
     let body_function = op.converter.finish(interface, &body.name, &new_state)?;
 
@@ -288,7 +303,7 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
     }
     for (k, &part) in parts.iter().enumerate() {
         let mut whole = stacked(op, &results[lists_at + k], part)?;
-        if !stays_true {
+        if !stays_true && count.is_some() {
             whole = head(op, &whole, &results[counter])?;
         }
         op.set(carried_count + k, Value::Array(whole));
@@ -412,9 +427,9 @@ fn scan(op: &mut Op<'_, '_, '_>) -> Result<()> {
     let mut lists = Vec::new();
     for (k, result) in results[carried_count..].iter().enumerate() {
         let position = if output_directions[k] == 0 { &own[counter] } else { &backward };
-        lists.push(list(op, &count, result.data_type)?);
+        lists.push(list(op, Some(&count), result.data_type)?);
         let list = interface.argument("parts", DataType::Variant);
-        new_state.push(with_element(&mut interface, &list, position, result)?);
+        new_state.push(with_element(&mut interface, &list, Some(position), result)?);
     }
     let body_function = op.converter.finish(interface, &body.name, &new_state)?;
 

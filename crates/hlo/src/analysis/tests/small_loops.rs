@@ -86,3 +86,57 @@ fn trip_counts_match_simulation() {
         }
     }
 }
+
+/// Returns an integer as the nearest `bf16`, which has eight digits.
+fn rounded(integer: i64) -> i64 {
+    let digits = i64::BITS - integer.unsigned_abs().leading_zeros();
+    let unit = 1i64 << digits.saturating_sub(8);
+    let (quotient, rest) = (integer.div_euclid(unit), integer.rem_euclid(unit));
+    let is_up = 2 * rest > unit || (2 * rest == unit && quotient % 2 != 0);
+    (quotient + i64::from(is_up)) * unit
+}
+
+/// Converters of models write comparisons of integers as those of floats. From 257 on, `bf16` does
+/// not have all integers: the count is unknown there, or still right.
+#[test]
+fn converted_integers_are_compared_as_integers() {
+    let values: Vec<i64> = (-259..=259).filter(|v: &i64| v.abs() > 252 || v % 63 == 0).collect();
+    let mut known = 0;
+    for direction in ["LT", "LE", "GT", "GE", "NE", "EQ"] {
+        for step in [-5, -1, 1, 3] {
+            let text = small_loop("s16", direction, step).to_text();
+            let compare = format!("compare(i, n), direction={direction}");
+            assert!(text.contains(&compare), "{text}");
+            let text = text.replace(&compare, &format!("compare(a, b), direction={direction}"));
+            let text =
+                text.replace("  ROOT p =", "  a = bf16[] convert(i)\n  b = bf16[] convert(n)\n  ROOT p =");
+            let module = parse(&text).unwrap();
+            let find = |name| module.computations().find(|(_, c)| c.name() == name).unwrap().1;
+            for &start in &values {
+                for &limit in &values {
+                    let initial = |k| exactly(if k == 0 { start } else { limit });
+                    let count = trip_count(&module, find("condition"), find("body"), &initial);
+                    let goes_on = |runs: &i64| {
+                        let (i, limit) = (rounded(start + runs * step), rounded(limit));
+                        match direction {
+                            "LT" => i < limit,
+                            "LE" => i <= limit,
+                            "GT" => i > limit,
+                            "GE" => i >= limit,
+                            "NE" => i != limit,
+                            _ => i == limit,
+                        }
+                    };
+                    let runs = (0..2000i64).find(|runs| !goes_on(runs)).map(|runs| runs as u64);
+                    let what = format!("{start} {direction} {limit} by {step}");
+                    match count.exact {
+                        Some(exact) => assert_eq!(Some(exact), runs, "{what}"),
+                        None => assert!(runs.is_none() || limit.abs() > 255, "{what}: {runs:?}"),
+                    }
+                    known += usize::from(count.exact.is_some());
+                }
+            }
+        }
+    }
+    assert!(known > 1000, "{known}");
+}
