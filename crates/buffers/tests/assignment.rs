@@ -1,55 +1,8 @@
 //! Assignments of small modules: in-place results, remaining copies, and errors that the checker
 //! detects.
 
-use buffers::{Allocation, BufferAssignment, ConstantsPool, Schedule, Slice, assign, check, schedule};
-use hlo::Module;
-use plan::ModulePlan;
-use target::Target;
-
-struct Assigned {
-    module: Module,
-    plan: ModulePlan,
-    schedule: Schedule,
-    assignment: BufferAssignment,
-    constants_size: u64,
-}
-
-/// Plans, schedules, assigns, and checks a module.
-fn assigned(text: &str) -> Assigned {
-    let module = hlo::parse(text).expect("HLO text");
-    hlo::verify(&module).expect("a valid module");
-    let target = Target::new("x86_64-pc-linux", "", "").expect("a valid triple");
-    let plan = plan::plan(&module, &target).expect("a plan");
-    let schedule = schedule(&module, &plan);
-    let mut pool = ConstantsPool::default();
-    let assignment = assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
-    check(&module, &plan, &schedule, &assignment).expect("a correct assignment");
-    Assigned { module, plan, schedule, assignment, constants_size: pool.finish().size }
-}
-
-impl Assigned {
-    fn slice(&self, name: &str) -> Slice {
-        let entry = self.module.entry();
-        let id = self.module[entry].find(name).expect("an instruction of the entry");
-        self.assignment.slice(entry, id, &[])
-    }
-
-    fn allocation(&self, name: &str) -> Allocation {
-        self.slice(name).allocation
-    }
-
-    /// The entry's end copies.
-    fn copies(&self) -> Vec<(Allocation, Allocation)> {
-        let copies = self.assignment.end_copies.get(&self.module.entry());
-        copies.into_iter().flatten().map(|c| (c.from.allocation, c.to.allocation)).collect()
-    }
-
-    fn position(&self, name: &str) -> usize {
-        let entry = self.module.entry();
-        let id = self.module[entry].find(name).expect("an instruction of the entry");
-        self.schedule.sequences[&entry].iter().position(|&i| i == id).expect("scheduled")
-    }
-}
+use crate::assigned;
+use buffers::{Allocation, check};
 
 use Allocation::{Constants, Parameter, Result, Temps};
 
