@@ -169,6 +169,7 @@ fn scratch_is_apart_from_operands_results_and_other_values() {
         a.assignment.slices.insert(leaf, temps(offset, 400));
     }
     let place = (a.computation("main"), a.instruction("main", "s"));
+    assert_eq!(a.assignment.scratch.len(), 1, "the sort alone needs scratch");
     let size = a.assignment.scratch[&place].size;
     for (offset, expected) in
         [(896, None), (848, None), (847, Some("r expects b")), (0, Some("scratch of s overlaps an operand"))]
@@ -410,4 +411,52 @@ fn a_value_without_bytes_may_be_anywhere() {
         *slice = Slice { allocation: Allocation::Constants, offset: 0, size: 0 };
     }
     assert!(a.check().is_ok());
+}
+
+#[test]
+fn a_constant_is_read_from_the_block_of_constants() {
+    let a = assigned(
+        "HloModule m
+        ENTRY main {
+          x = f32[16] parameter(0)
+          c = f32[16] constant({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+          y = f32[16] add(x, c)
+          ROOT out = (f32[16]) tuple(y)
+        }",
+    );
+    let message = a.message_after_move("main", "c", &[], temps(0, 64));
+    assert!(message.contains("y expects c[] in temps[0..64]"), "{message}");
+}
+
+#[test]
+fn what_a_conditional_left_can_be_overwritten() {
+    let a = assigned(
+        "HloModule m
+        negated {
+          p = f32[16] parameter(0)
+          n = f32[16] negate(p)
+          ROOT t = (f32[16]) tuple(n)
+        }
+        changed {
+          q = f32[16] parameter(0)
+          s = f32[16] sine(q)
+          ROOT t = (f32[16]) tuple(s)
+        }
+        ENTRY main {
+          c = pred[] parameter(0)
+          x = f32[16] parameter(1)
+          l = f32[16] exponential(x)
+          r = (f32[16]) conditional(c, x, x), true_computation=negated, false_computation=changed
+          s = f32[16] get-tuple-element(r), index=0
+          p = f32[16] add(l, s)
+          o = f32[16] cosine(x)
+          q = f32[16] add(p, o)
+          z = f32[16] add(q, l)
+          ROOT out = (f32[16]) tuple(z)
+        }",
+    );
+    assert!(a.position("r") < a.position("o") && a.position("o") < a.position("z"));
+    let l = a.slice("l");
+    let message = a.message_after_move("main", "o", &[], l);
+    assert!(message.contains("z expects l"), "{message}");
 }

@@ -168,3 +168,32 @@ fn what_a_branch_reads_from_outside_a_loop_stays_for_the_next_iteration() {
     assert_eq!(live(BRANCH_IN_LOOP, "main", "w", &[1]), [(1, 2), (3, 5), (6, 6), (7, 7)]);
     assert_eq!(live(BRANCH_IN_LOOP, "step", "early", &[]), [(4, 5)]);
 }
+
+#[test]
+fn an_operand_that_the_branch_ignores_is_not_kept_for_it() {
+    let text = "HloModule m
+        first {
+          p = (f32[4], f32[4]) parameter(0)
+          x = f32[4] get-tuple-element(p), index=0
+          n = f32[4] negate(x)
+          ROOT t = (f32[4]) tuple(n)
+        }
+        second {
+          q = f32[4] parameter(0)
+          o = f32[4] cosine(q)
+          ROOT t = (f32[4]) tuple(o)
+        }
+        ENTRY main {
+          c = pred[] parameter(0)
+          x = f32[4] parameter(1)
+          u = f32[4] exponential(x)
+          d = f32[4] log(x)
+          both = (f32[4], f32[4]) tuple(d, u)
+          r = (f32[4]) conditional(c, both, x), true_computation=first, false_computation=second
+          s = f32[4] get-tuple-element(r), index=0
+          ROOT out = (f32[4]) tuple(s)
+        }";
+    let order = moments(text);
+    let u = order.iter().position(|name| name == "u").expect("a moment");
+    assert_eq!(live(text, "main", "u", &[]), [(u, u)]);
+}

@@ -230,3 +230,73 @@ fn random_states_are_apart_and_come_before_other_temporaries() {
     assert_eq!(a.assignment.temps_lower_bound, 256);
     assert!(a.slice("x").offset >= 128);
 }
+
+#[test]
+fn a_value_from_outside_the_loop_is_copied_to_the_state() {
+    // The other state never changes, and every iteration needs it where it is.
+    let a = loop_of(9, "", "y, y");
+    assert!(a.assignment.rotations.is_empty());
+    assert_eq!(a.end_copies_of("step"), 1);
+    let a = assigned(
+        "HloModule m
+        below {
+          p = (s32[], f32[9,9], f32[9,9]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          n = s32[] constant(10)
+          ROOT c = pred[] compare(i, n), direction=LT
+        }
+        step {
+          p = (s32[], f32[9,9], f32[9,9]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          k = f32[9,9] get-tuple-element(p), index=2
+          one = s32[] constant(1)
+          next = s32[] add(i, one)
+          ROOT t = (s32[], f32[9,9], f32[9,9]) tuple(next, k, k)
+        }
+        ENTRY main {
+          x = f32[9,9] parameter(0)
+          k = f32[9,9] exponential(x)
+          zero = s32[] constant(0)
+          start = (s32[], f32[9,9], f32[9,9]) tuple(zero, x, k)
+          w = (s32[], f32[9,9], f32[9,9]) while(start), condition=below, body=step
+          first = f32[9,9] get-tuple-element(w), index=1
+          sum = f32[9,9] add(first, k)
+          ROOT out = (f32[9,9]) tuple(sum)
+        }",
+    );
+    assert!(a.assignment.rotations.is_empty(), "k is read after the loop where it was computed");
+    assert_eq!(a.end_copies_of("step"), 1);
+}
+
+#[test]
+fn arrays_without_bytes_are_not_copied() {
+    let a = assigned(
+        "HloModule m
+        below {
+          p = (s32[], f32[0]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          n = s32[] constant(10)
+          ROOT c = pred[] compare(i, n), direction=LT
+        }
+        step {
+          p = (s32[], f32[0]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          x = f32[0] get-tuple-element(p), index=1
+          one = s32[] constant(1)
+          next = s32[] add(i, one)
+          y = f32[0] negate(x)
+          ROOT t = (s32[], f32[0]) tuple(next, y)
+        }
+        ENTRY main {
+          x = f32[0] parameter(0)
+          zero = s32[] constant(0)
+          start = (s32[], f32[0]) tuple(zero, x)
+          w = (s32[], f32[0]) while(start), condition=below, body=step
+          last = f32[0] get-tuple-element(w), index=1
+          ROOT out = (f32[0], f32[0]) tuple(last, x)
+        }",
+    );
+    assert_eq!(a.copies(), []);
+    let starts = a.assignment.start_copies.values().flatten();
+    assert_eq!(starts.map(|copy| copy.from.size).collect::<Vec<_>>(), [4], "the counter");
+}

@@ -289,8 +289,10 @@ fn memory_that_is_filled_is_filled_as_late_as_possible() {
           empty = f32[1000] custom-call(), custom_call_target=\"AllocateBuffer\"
           a = f32[1000] exponential(x)
           r = f32[1000] reverse(a), dimensions={0}
-          new = f32[1000] dynamic-update-slice(filled, u, j)
-          kept = f32[1000] dynamic-update-slice(empty, u, j)
+          v = f32[1] negate(u)
+          w = f32[1] sine(u)
+          new = f32[1000] dynamic-update-slice(filled, v, j)
+          kept = f32[1000] dynamic-update-slice(empty, w, j)
           s = f32[1000] add(r, new)
           t = f32[1000] add(s, kept)
           ROOT out = (f32[1000]) tuple(t)
