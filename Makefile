@@ -352,10 +352,10 @@ fuzz-passes: ## run the passes one by one on random graphs, compare before and a
 .PHONY: mutants
 # The simplifier has about 1200 possible changes; 100 take half an hour on 2 cores.
 MUTATE ?= crates/passes/src/simplify/**
-mutants: ## change code of the simplifier at random places, and list the changes that no test notices: target/mutants (SHARD=0/16, MUTATE=FILES PACKAGE=CRATE FILETEST=PART)
+mutants: ## change code of the simplifier at random places, and list the changes that no test notices: target/mutants (SHARD=0/16, MUTATE=FILES PACKAGE=CRATE FILETEST=PART TESTS=NAMES)
 	@cargo mutants --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-mutants
 	FILETEST=$(or $(FILETEST),hlo/pass) cargo mutants --file '$(MUTATE)' --shard $(or $(SHARD),0/16) --sharding round-robin \
-	  --baseline skip --timeout 60 --test-package filetest,$(or $(PACKAGE),passes) -o target/mutants -- --lib --test hlo
+	  --baseline skip --timeout 60 --test-package filetest,$(or $(PACKAGE),passes) -o target/mutants -- --lib --test hlo $(addprefix --test ,$(TESTS))
 
 .PHONY: fuzz-readers
 fuzz-readers: ## run the readers of files on inputs that libFuzzer derives from the tests' (SECONDS for each, READERS="onnx npz"); needs a nightly toolchain

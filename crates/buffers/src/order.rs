@@ -11,6 +11,7 @@ pub(crate) struct Order {
     places: Vec<usize>,
     before: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
+    /// Steps that remain until further edges are ignored.
     steps: usize,
 }
 
@@ -20,7 +21,7 @@ impl Order {
             places: (0..nodes).collect(),
             before: vec![Vec::new(); nodes],
             after: vec![Vec::new(); nodes],
-            steps: 0,
+            steps: MAX_STEPS,
         }
     }
 
@@ -36,7 +37,7 @@ impl Order {
 
     /// Puts `first` before `second`, unless that forms a cycle or the limit of steps is reached.
     pub(crate) fn put_before(&mut self, first: usize, second: usize) {
-        if first == second || self.steps > MAX_STEPS {
+        if first == second || self.steps == 0 {
             return;
         }
         if self.places[first] > self.places[second] && !self.reorder(first, second) {
@@ -74,17 +75,18 @@ impl Order {
         let mut seen = std::collections::BTreeSet::from([from]);
         let mut stack = vec![from];
         let mut reached = Vec::new();
-        let mut steps = 0;
+        let mut steps = self.steps;
         while let Some(node) = stack.pop() {
             reached.push(node);
+            steps = steps.saturating_sub(1);
             for &other in next(self, node) {
-                steps += 1;
+                steps = steps.saturating_sub(1);
                 if is_within(self.places[other]) && seen.insert(other) {
                     stack.push(other);
                 }
             }
         }
-        self.steps += steps + 1;
+        self.steps = steps;
         reached
     }
 }
@@ -118,5 +120,22 @@ mod tests {
         assert!(place(4) < place(1) && place(1) < place(5) && place(5) < place(0) && place(0) < place(2));
         order.put_before(2, 4);
         assert_eq!(order.before(4), [] as [usize; 0], "a cycle");
+    }
+
+    #[test]
+    fn without_steps_further_edges_are_ignored() {
+        // An edge against the order takes at least one step for each of its ends.
+        let mut order = Order { steps: 2, ..Order::new(3) };
+        order.put_before(0, 1);
+        order.put_before(2, 1);
+        assert_eq!(order.before(1), [0, 2]);
+        order.put_before(1, 0);
+        order.put_before(0, 2);
+        assert_eq!((order.before(0), order.before(2)), (&[][..], &[][..]));
+        // Enough steps for both.
+        let mut order = Order { steps: 20, ..Order::new(3) };
+        order.put_before(2, 1);
+        order.put_before(0, 2);
+        assert_eq!((order.before(1), order.before(2)), (&[2][..], &[0][..]));
     }
 }

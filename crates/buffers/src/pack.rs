@@ -176,13 +176,66 @@ mod tests {
             request(128, 3, 4),
             request(384, 4, 4),
         ];
-        let (offsets, end) = pack(0, &requests);
-        assert_eq!(end, lower_bound(&requests), "{offsets:?}");
+        assert_packs_into(&requests, 576);
+    }
+
+    /// Packs requests into as many bytes as are live at one tick, without overlaps.
+    fn assert_packs_into(requests: &[Request], bytes: u64) {
+        let (offsets, end) = pack(0, requests);
+        assert_eq!(end, bytes, "{offsets:?}");
         for (i, x) in requests.iter().enumerate() {
             for (j, y) in requests.iter().enumerate().skip(i + 1) {
                 let apart = offsets[i] + x.size <= offsets[j] || offsets[j] + y.size <= offsets[i];
                 assert!(apart || !x.meets(y), "{i} and {j}: {offsets:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_order_improves_when_the_last_request_comes_first() {
+        // Tick 0 needs 320, 192, and 64 bytes. Each order alone ends at 640.
+        let requests = [
+            request(320, 4, 4),
+            request(128, 3, 5),
+            request(192, 0, 3),
+            request(320, 0, 0),
+            request(64, 0, 1),
+        ];
+        assert_packs_into(&requests, 576);
+    }
+
+    #[test]
+    fn requests_that_are_large_and_long_come_first_where_that_leaves_no_gap() {
+        // Tick 4 needs 128, 192, 256, and 192 bytes.
+        let requests = [
+            request(128, 1, 4),
+            request(192, 4, 5),
+            request(256, 3, 5),
+            request(320, 1, 3),
+            request(192, 4, 5),
+        ];
+        assert_packs_into(&requests, 768);
+    }
+
+    #[test]
+    fn long_requests_come_first_where_that_leaves_no_gap() {
+        // Tick 1 needs all except the third.
+        let requests = [
+            request(128, 1, 3),
+            request(256, 0, 1),
+            request(320, 3, 5),
+            request(192, 1, 1),
+            request(320, 1, 3),
+            request(256, 1, 4),
+        ];
+        assert_packs_into(&requests, 1152);
+    }
+
+    #[test]
+    fn the_last_tick_of_a_value_counts() {
+        // Both are live at tick 3, in 64 and 128 bytes.
+        assert_eq!(lower_bound(&[request(64, 0, 3), request(100, 3, 5)]), 192);
+        assert_eq!(lower_bound(&[request(64, 0, 3), request(100, 4, 5)]), 128);
+        assert_eq!(lower_bound(&[]), 0);
     }
 }

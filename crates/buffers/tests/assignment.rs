@@ -1,55 +1,8 @@
 //! Assignments of small modules: in-place results, remaining copies, and errors that the checker
 //! detects.
 
-use buffers::{Allocation, BufferAssignment, ConstantsPool, Schedule, Slice, assign, check, schedule};
-use hlo::Module;
-use plan::ModulePlan;
-use target::Target;
-
-struct Assigned {
-    module: Module,
-    plan: ModulePlan,
-    schedule: Schedule,
-    assignment: BufferAssignment,
-    constants_size: u64,
-}
-
-/// Plans, schedules, assigns, and checks a module.
-fn assigned(text: &str) -> Assigned {
-    let module = hlo::parse(text).expect("HLO text");
-    hlo::verify(&module).expect("a valid module");
-    let target = Target::new("x86_64-pc-linux", "", "").expect("a valid triple");
-    let plan = plan::plan(&module, &target).expect("a plan");
-    let schedule = schedule(&module, &plan);
-    let mut pool = ConstantsPool::default();
-    let assignment = assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
-    check(&module, &plan, &schedule, &assignment).expect("a correct assignment");
-    Assigned { module, plan, schedule, assignment, constants_size: pool.finish().size }
-}
-
-impl Assigned {
-    fn slice(&self, name: &str) -> Slice {
-        let entry = self.module.entry();
-        let id = self.module[entry].find(name).expect("an instruction of the entry");
-        self.assignment.slice(entry, id, &[])
-    }
-
-    fn allocation(&self, name: &str) -> Allocation {
-        self.slice(name).allocation
-    }
-
-    /// The entry's end copies.
-    fn copies(&self) -> Vec<(Allocation, Allocation)> {
-        let copies = self.assignment.end_copies.get(&self.module.entry());
-        copies.into_iter().flatten().map(|c| (c.from.allocation, c.to.allocation)).collect()
-    }
-
-    fn position(&self, name: &str) -> usize {
-        let entry = self.module.entry();
-        let id = self.module[entry].find(name).expect("an instruction of the entry");
-        self.schedule.sequences[&entry].iter().position(|&i| i == id).expect("scheduled")
-    }
-}
+use crate::{assigned, planned};
+use buffers::{Allocation, ConstantsPool, assign, check, schedule};
 
 use Allocation::{Constants, Parameter, Result, Temps};
 
@@ -116,6 +69,7 @@ fn results_that_no_kernel_computes_are_copied() {
     assert_eq!(a.allocation("y"), Result(2));
     assert_eq!(a.copies(), [(Parameter(0), Result(0)), (Constants, Result(1)), (Result(2), Result(3))]);
     assert_eq!(a.constants_size, 64);
+    assert_eq!(a.assignment.result_count, 4);
 }
 
 #[test]
@@ -134,6 +88,34 @@ fn equal_constants_are_stored_once_and_unread_ones_not_at_all() {
     );
     assert_eq!(a.slice("c"), a.slice("d"));
     assert_eq!(a.constants_size, 64);
+}
+
+#[test]
+fn assignments_that_share_a_pool_share_its_constants() {
+    let (module, plan) = planned(
+        "HloModule m
+        ENTRY main {
+          x = f32[20] parameter(0)
+          c = f32[20] iota(), iota_dimension=0
+          d = f32[3] constant({1, 2, 3})
+          e = f32[2] constant({4, 5})
+          y = f32[20] add(x, c)
+          ROOT out = (f32[20], f32[3], f32[2]) tuple(y, d, e)
+        }",
+    );
+    let order = schedule(&module, &plan);
+    let mut pool = ConstantsPool::default();
+    assert_eq!(pool.size(), 0);
+    let first = assign(&module, &plan, &order, &mut pool).expect("an assignment");
+    assert_eq!(pool.size(), 128, "one line for each constant");
+    let second = assign(&module, &plan, &order, &mut pool).expect("an assignment");
+    assert_eq!(pool.size(), 128, "nothing new");
+    assert_eq!(first.slices, second.slices);
+    let block = pool.finish();
+    let offsets: Vec<u64> = block.chunks.iter().map(|(offset, _)| *offset).collect();
+    assert_eq!((block.size, &offsets[..]), (128, &[0, 64][..]));
+    let bytes: Vec<u8> = [1f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert!(block.chunks.iter().any(|(_, chunk)| chunk[..] == bytes[..]));
 }
 
 #[test]
@@ -317,4 +299,62 @@ fn hundreds_of_states_alternate_in_nested_loops() {
     assert_eq!(rotations[0].len(), 200);
     let starts: Vec<usize> = a.assignment.start_copies.values().map(Vec::len).collect();
     assert_eq!(starts.iter().sum::<usize>(), 200 + 21, "the arguments, once, and the counters");
+}
+
+#[test]
+fn what_every_branch_passes_on_stays_where_it_is() {
+    let a = assigned(
+        "HloModule m
+        negated {
+          p = (f32[4], f32[4]) parameter(0)
+          x = f32[4] get-tuple-element(p), index=0
+          y = f32[4] get-tuple-element(p), index=1
+          n = f32[4] negate(x)
+          ROOT t = (f32[4], f32[4]) tuple(n, y)
+        }
+        passed {
+          q = (f32[4], f32[4]) parameter(0)
+          x = f32[4] get-tuple-element(q), index=0
+          y = f32[4] get-tuple-element(q), index=1
+          ROOT t = (f32[4], f32[4]) tuple(x, y)
+        }
+        ENTRY main {
+          c = pred[] parameter(0)
+          x = f32[4] parameter(1)
+          y = f32[4] parameter(2)
+          both = (f32[4], f32[4]) tuple(x, y)
+          r = (f32[4], f32[4]) conditional(c, both, both), true_computation=negated, false_computation=passed
+          first = f32[4] get-tuple-element(r), index=0
+          second = f32[4] get-tuple-element(r), index=1
+          s = f32[4] add(first, second)
+          ROOT out = (f32[4]) tuple(s)
+        }",
+    );
+    assert_eq!(a.allocation("second"), Parameter(2));
+    assert_ne!(a.allocation("first"), Parameter(1), "only one branch passes it on");
+    let copies = |name: &str| a.assignment.end_copies.get(&a.computation(name)).map_or(0, Vec::len);
+    assert_eq!((copies("negated"), copies("passed")), (0, 1));
+}
+
+#[test]
+fn a_single_branch_computes_the_conditionals_result() {
+    let a = assigned(
+        "HloModule m
+        only {
+          p = f32[4] parameter(0)
+          n = f32[4] negate(p)
+          ROOT t = (f32[4], f32[4]) tuple(n, p)
+        }
+        ENTRY main {
+          k = s32[] parameter(0)
+          x = f32[4] parameter(1)
+          r = (f32[4], f32[4]) conditional(k, x), branch_computations={only}
+          first = f32[4] get-tuple-element(r), index=0
+          y = f32[4] reverse(first), dimensions={0}
+          ROOT out = (f32[4], f32[4]) tuple(y, first)
+        }",
+    );
+    assert_eq!(a.allocation("first"), Result(1));
+    let only = a.computation("only");
+    assert_eq!(a.assignment.slice(only, a.instruction("only", "n"), &[]), a.slice("first"));
 }
