@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures examples/ray_serve with compiled models and with ONNX Runtime, by `oha`.
 
-    bench.py OHA MODELS REPOSITORY RECORD [--only PART | --calls] [--rounds 3] [--seconds 4]
+    bench.py OHA MODELS REPOSITORY RECORD [--only PART] [--calls] [--rounds 3] [--seconds 4]
 
 MODELS is the directory that models.py wrote, REPOSITORY the one that repository.py compiled from it. Both servers run, and take turns
 in each round. Numbers are medians of rounds. Results replace those of the same workloads in RECORD, a JSON file. With --calls, no server runs: only the calls of engines in
@@ -54,13 +54,15 @@ def alone(engine, x, seconds=0.3):
     return statistics.median(times) * 1e3
 
 
-def calls(models, repositories, rounds=9):
+def calls(models, repositories, only, rounds=9):
     """Returns the median time of a call in ms by workload and engine. The engines take turns."""
     found = {}
     for name in ("digits", "mobilenet"):
         x = Answers(models, name).x
         loaded = {engine: ENGINES[engine](path / name / "2" / ENGINES[engine].FILE) for engine, path in repositories.items()}
         for count in (1, 8, 64):
+            if only not in f"{name}-{count}":
+                continue
             times = {engine: [] for engine in loaded}
             for number in range(rounds):
                 for engine in list(loaded)[:: 1 - 2 * (number % 2)]:
@@ -91,7 +93,7 @@ def main():
     repositories = {"tfcompile": arguments.repository, "onnxruntime": arguments.models / "onnx"}
     if arguments.calls:
         record = json.loads(arguments.record.read_text())
-        record["calls_ms"] = calls(arguments.models, repositories)
+        record["calls_ms"].update(calls(arguments.models, repositories, arguments.only))
         arguments.record.write_text(json.dumps(record, indent=1) + "\n")
         return
     servers = {engine: Server(repositories[engine], PORTS[engine], "--engine", engine) for engine in PORTS}
@@ -121,7 +123,7 @@ def main():
     record = json.loads(arguments.record.read_text()) if arguments.record.exists() else {"load": []}
     record["versions"] = {package: version(package) for package in ("ray", "onnxruntime", "numpy")}
     record["machine"], record["rounds"], record["memory_mb"] = processor(), arguments.rounds, memory
-    record["calls_ms"] = calls(arguments.models, repositories)
+    record["calls_ms"] = calls(arguments.models, repositories, "")
     measured = {row["workload"] for row in rows}
     kept = [row for row in record["load"] if row["workload"] not in measured]
     order = [f"{name}-{count}-{'json' if kind == JSON else 'bytes'}" for name, count, kind in WORKLOADS]

@@ -34,8 +34,8 @@ pub(crate) struct ExactCalls {
     inputs: Vec<Input>,
     sizes: Vec<SizeRange>,
     outputs: Vec<Fetch>,
-    /// Calls whose feeds have fewer bytes than this keep the GIL: the last one with at least that
-    /// many bytes was short.
+    /// Runs whose feeds have fewer bytes than this keep the GIL: a larger one was short, and since
+    /// then, none of at most that size was long.
     short_below: AtomicUsize,
 }
 
