@@ -229,9 +229,10 @@ impl ExactCalls {
                 Some(memory) => Some(memory.bind(py).getattr(intern!(py, "array"))?),
                 None => {
                     feed += 1;
-                    match feed <= arguments.len() {
-                        true => Some(arguments.get_item(feed - 1)?),
-                        false => named.get_item(&self.feeds[feed - 1])?,
+                    if feed <= arguments.len() {
+                        Some(arguments.get_item(feed - 1)?)
+                    } else {
+                        named.get_item(&self.feeds[feed - 1])?
                     }
                 }
             };
