@@ -106,6 +106,7 @@ def queue(wait: float):
 
 
 # With the same version of the code, Serve updates the replicas in place instead of replacing them.
+# Ray deprecates `version` here in favor of configuration files, for which its dashboard must run.
 @serve.deployment(version="1", max_ongoing_requests=128, max_queued_requests=1000, ray_actor_options={"num_cpus": 1})
 class Models:
     """All models, in each replica. Replicas on one machine map the same files of weights."""

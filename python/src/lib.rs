@@ -17,7 +17,7 @@ mod _native {
     #[pymodule_export]
     use crate::models::{build, check, config_fields, config_text, hlo};
     #[pymodule_export]
-    use crate::program::Program;
+    use crate::program::{ExactCalls, Program};
     #[pymodule_export]
     use crate::sessions::{Session, chrome_trace, initial_values};
 

@@ -1,6 +1,9 @@
 //! Artifacts that run in this process.
 
 mod device;
+mod exact;
+
+pub(crate) use exact::ExactCalls;
 
 use crate::device_array::DeviceArray;
 use crate::failure::failed;
@@ -279,20 +282,31 @@ impl Program {
             outputs.push(unsafe { std::slice::from_raw_parts_mut(address, bytes) });
         }
         let mut sizes = vec![0; interface.size_count()];
-        let mut ticks = vec![0; self.code.memory().profile_counters];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { temps, scratch, workers, device, .. } = &mut *state;
+        self.enter(&mut state, &mut operands, &mut outputs, &mut sizes)?;
+        Ok(sizes)
+    }
+
+    /// Runs once on memory of the host. Sizes receive the actual ones of bounded dimensions.
+    fn enter<'m>(
+        &self,
+        state: &mut State,
+        operands: &mut [Operand<'m>],
+        outputs: &mut [&'m mut [u8]],
+        sizes: &mut [i64],
+    ) -> Result<()> {
+        let mut ticks = vec![0; self.code.memory().profile_counters];
+        let State { temps, scratch, workers, device, .. } = state;
         let mut call = Call {
-            arguments: &mut operands,
-            results: &mut outputs,
+            arguments: operands,
+            results: outputs,
             temps,
             scratch,
             workers: workers.as_ref(),
-            dynamic_sizes: &mut sizes,
+            dynamic_sizes: sizes,
             profile_counters: &mut ticks,
         };
-        self.code.run_with(&mut call, device.as_mut())?;
-        Ok(sizes)
+        self.code.run_with(&mut call, device.as_mut())
     }
 }
 

@@ -156,6 +156,8 @@ class Model:
         self._lock = threading.Lock() if variables_of is None else variables_of._lock
         shared = {} if variables_of is None else self._shared(variables_of)
         self._memory = {entry.name: shared.get(entry.name) or _Memory(entry.zeros()) for entry in self._variables}
+        # Runs calls whose arrays need no conversion.
+        self._exact = None if self.device else self._exact_calls()
 
     def __reduce__(self):
         raise TypeError("a loaded model belongs to its process: pickle the artifact, and load it in the other process")
@@ -176,6 +178,10 @@ class Model:
                     f"{own.label} is {own.dtype}{list(own.shape)}, but {entry.dtype}{list(entry.shape)} in the other model"
                 )
         return {own.name: other._memory[own.name] for own, _ in common}
+
+    def _exact_calls(self) -> _native.ExactCalls:
+        feeds, fetches = ([(entry.name, entry.dtype) for entry in entries] for entries in (self._feeds, self._fetches))
+        return _native.ExactCalls(self._program, feeds, [(self._memory[entry.name], entry.dtype) for entry in self._variables], fetches)
 
     @property
     def feeds(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
@@ -264,6 +270,14 @@ class Model:
         return {entry.name: self._cut(entry, array, sizes) for entry, array in zip(self._fetches, arrays)}
 
     def __call__(self, *arguments: Any, **named: Any) -> dict[str, np.ndarray]:
+        if self._exact is not None:
+            if self._memory:
+                with self._lock:
+                    found = self._exact.call(arguments, named)
+            else:
+                found = self._exact.call(arguments, named)
+            if found is not None:
+                return found
         feeds, named_sizes = self._given(arguments, named)
         results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
         buffers = [_arrays.bytes_of(array) for array in results]

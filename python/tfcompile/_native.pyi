@@ -37,6 +37,16 @@ class Program:
     def to_device(self, element: str, sizes: Sequence[int], bytes: Any) -> DeviceArray: ...
     def run_on_device(self, arguments: list[Any], results: list[Any] | None) -> tuple[list[DeviceArray], list[int]]: ...
 
+class ExactCalls:
+    def __init__(
+        self,
+        program: Program,
+        feeds: list[tuple[str, np.dtype]],
+        variables: list[tuple[Any, np.dtype]],
+        fetches: list[tuple[str, np.dtype]],
+    ) -> None: ...
+    def call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, np.ndarray] | None: ...
+
 class DeviceArray:
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures examples/ray_serve with compiled models and with ONNX Runtime, by `oha`.
 
-    bench.py OHA MODELS REPOSITORY RECORD [--only PART] [--rounds 3] [--seconds 4]
+    bench.py OHA MODELS REPOSITORY RECORD [--only PART] [--calls] [--rounds 3] [--seconds 4]
 
 MODELS is the directory that models.py wrote, REPOSITORY the one that repository.py compiled from it. Both servers run, and take turns
-in each round. Numbers are medians of rounds. Results replace those of the same workloads in RECORD, a JSON file.
+in each round. Numbers are medians of rounds. Results replace those of the same workloads in RECORD, a JSON file. With --calls, no server runs: only the calls of engines in
+RECORD are measured again.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def measure(oha, server, name, kind, body, clients, seconds):
     return found["summary"]["requestsPerSec"], latency["p50"] * 1e3, latency["p99"] * 1e3
 
 
-def alone(engine, x, seconds=0.5):
+def alone(engine, x, seconds=0.3):
     """Returns the time of a call without a server, in ms."""
     engine(x)
     times = []
@@ -51,6 +52,23 @@ def alone(engine, x, seconds=0.5):
         engine(x)
         times.append(time.perf_counter() - begin)
     return statistics.median(times) * 1e3
+
+
+def calls(models, repositories, only, rounds=9):
+    """Returns the median time of a call in ms by workload and engine. The engines take turns."""
+    found = {}
+    for name in ("digits", "mobilenet"):
+        x = Answers(models, name).x
+        loaded = {engine: ENGINES[engine](path / name / "2" / ENGINES[engine].FILE) for engine, path in repositories.items()}
+        for count in (1, 8, 64):
+            if only not in f"{name}-{count}":
+                continue
+            times = {engine: [] for engine in loaded}
+            for number in range(rounds):
+                for engine in list(loaded)[:: 1 - 2 * (number % 2)]:
+                    times[engine].append(alone(loaded[engine], {"x": x[:count]}))
+            found[f"{name}-{count}"] = {engine: float(f"{statistics.median(each):.4g}") for engine, each in times.items()}
+    return found
 
 
 def medians(rounds):
@@ -68,10 +86,16 @@ def main():
     for name in ("models", "repository", "record"):
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--only", default="", help="part of the name of the workloads to measure, such as mobilenet-8")
+    parser.add_argument("--calls", action="store_true", help="measure only calls without a server")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=4)
     arguments = parser.parse_args()
     repositories = {"tfcompile": arguments.repository, "onnxruntime": arguments.models / "onnx"}
+    if arguments.calls:
+        record = json.loads(arguments.record.read_text())
+        record["calls_ms"].update(calls(arguments.models, repositories, arguments.only))
+        arguments.record.write_text(json.dumps(record, indent=1) + "\n")
+        return
     servers = {engine: Server(repositories[engine], PORTS[engine], "--engine", engine) for engine in PORTS}
     rows = []
     try:
@@ -96,16 +120,10 @@ def main():
     finally:
         for server in servers.values():
             server.__exit__()
-    calls = {}
-    for name in ("digits", "mobilenet"):
-        x = Answers(arguments.models, name).x
-        loaded = {engine: ENGINES[engine](repositories[engine] / name / "2" / ENGINES[engine].FILE) for engine in servers}
-        for count in (1, 8, 64):
-            found = {engine: [alone(call, {"x": x[:count]}) for _ in range(3)] for engine, call in loaded.items()}
-            calls[f"{name}-{count}"] = {engine: float(f"{statistics.median(times):.4g}") for engine, times in found.items()}
     record = json.loads(arguments.record.read_text()) if arguments.record.exists() else {"load": []}
     record["versions"] = {package: version(package) for package in ("ray", "onnxruntime", "numpy")}
-    record["machine"], record["rounds"], record["memory_mb"], record["calls_ms"] = processor(), arguments.rounds, memory, calls
+    record["machine"], record["rounds"], record["memory_mb"] = processor(), arguments.rounds, memory
+    record["calls_ms"] = calls(arguments.models, repositories, "")
     measured = {row["workload"] for row in rows}
     kept = [row for row in record["load"] if row["workload"] not in measured]
     order = [f"{name}-{count}-{'json' if kind == JSON else 'bytes'}" for name, count, kind in WORKLOADS]

@@ -1,5 +1,7 @@
 //! Commands that take a model: their files, their output, and their errors.
 
+mod report;
+
 use crate::support::{refuse, root, succeed, tfcompile};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
