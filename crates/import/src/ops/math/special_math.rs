@@ -78,7 +78,7 @@ fn unary_of_double(
     unary(cx, if is_double { of_double } else { function })
 }
 
-/// Types narrower than `double` are computed in `float`, since activations call this for each element.
+/// Types narrower than `double` are computed in `float`: activations call this for each element.
 fn erfc(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let element_type = cx.element_type(x);
