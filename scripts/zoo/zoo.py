@@ -222,7 +222,9 @@ def judge(options, source, package, name, prepare):
     rejected = source.get("rejected", {}).get(name)
     row = {"model": name, "package": package, "judge": source["judge"]}
     with tempfile.TemporaryDirectory() as folder:
-        place = packages.CACHE / "made" / name if options.keep else pathlib.Path(folder) / "made"
+        # Models with an open batch have other inputs and results.
+        kept = packages.CACHE / ("open" if options.sizes else "made") / name
+        place = kept if options.keep else pathlib.Path(folder) / "made"
         try:
             case = prepare(place)
             tolerance = source.get("tolerances", {}).get(name, source["tolerance"])

@@ -26,6 +26,7 @@
 use compiler::{Executable, NoObserver, compile_module, host, in_process_options};
 use composite::{Expression, build, special};
 use hlo::{Module, OpMetadata};
+use shape::PrimitiveType::{F32, F64};
 use shape::{Literal, Shape};
 use std::collections::BTreeMap;
 
@@ -54,6 +55,7 @@ const GAMMA: &[(&str, Build, f64)] = &[
     ("digamma", |x| special::digamma_near_roots(x[0]), LIMIT),
     ("erf_inv", |x| special::erf_inv(x[0]), LIMIT),
     ("erfc", |x| special::erfc_in_pairs(x[0]), LIMIT),
+    ("erfc_of_single", |x| special::erfc_of_single(x[0].convert(F32)).convert(F64), 6.0),
     ("lgamma", |x| special::lgamma_near_roots(x[0]), LIMIT),
     ("ndtri", |x| special::ndtri(x[0]), LIMIT),
     ("polygamma", |x| special::polygamma(x[0], x[1]), LIMIT),

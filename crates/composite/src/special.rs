@@ -28,7 +28,7 @@ pub use bessel::{
     bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e,
 };
 pub use bessel_order::{bessel_j0, bessel_j1, bessel_y0, bessel_y1};
-pub use complementary_error::{erfc, erfc_in_pairs};
+pub use complementary_error::{erfc_in_pairs, erfc_of_single};
 use gamma::gamma_below_8;
 pub use gamma::{digamma, digamma_near_roots, lgamma, lgamma_near_roots};
 pub use incomplete_beta::betainc;

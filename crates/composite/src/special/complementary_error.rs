@@ -9,7 +9,7 @@ use std::f64::consts::FRAC_2_SQRT_PI;
 const NEAR: f64 = 0.46875;
 /// Start of the second approximation.
 const FAR: f64 = 4.0;
-/// Beyond this, the function is 0 in all types.
+/// Beyond this, the function is 0.
 const GONE: f64 = 28.0;
 
 /// Rational approximations by W. J. Cody (Math. Comp. 23, 1969), highest power first:
@@ -58,11 +58,40 @@ const BEYOND: (&[f64], &[f64]) = (
     ],
 );
 
-/// `1 - erf(x)` for narrower types, and for `f32` computed as `f64`.
-pub fn erfc(x: Expression<'_>) -> Expression<'_> {
-    let magnitude = x.abs().min(GONE);
+/// `erfc(x) exp(x^2) (x + 2)` for nonnegative `f32`, in terms of `(x - 2) / (x + 2)`, highest power
+/// first: a least-squares fit with a relative error of 2e-8, weighted until its peaks were even.
+const SINGLE: &[f64] = &[
+    -4.680566063282061e-5,
+    -5.291550079125074e-4,
+    -7.26355782612792e-4,
+    3.042921219265471e-3,
+    6.4352122543784585e-3,
+    -2.1502815814940623e-2,
+    -3.6435901723434194e-2,
+    2.794715196474046e-1,
+    -6.87160924860537e-1,
+    1.0215827139525595,
+];
+/// Beyond this, the function is 0 in `f32`.
+const SINGLE_GONE: f64 = 10.1;
+/// Splits a number of `f32` into its leading 12 bits, which have an exact square, and the rest
+/// (Veltkamp).
+const SINGLE_SPLIT: f64 = 4097.0;
+
+/// `1 - erf(x)` for `f32`, within 6 ulp. The rest of the square is a factor, since an ulp of `x^2`
+/// is up to 60 ulps of its exponential. Half the exponential enters twice, because all of it is
+/// subnormal before the result is.
+pub fn erfc_of_single(x: Expression<'_>) -> Expression<'_> {
+    let magnitude = x.abs().min(SINGLE_GONE);
     let square = magnitude * magnitude;
-    whole(x, magnitude, rational(magnitude, MIDDLE.0, MIDDLE.1), (-square).exp())
+    let multiple = magnitude * SINGLE_SPLIT;
+    let half = multiple - (multiple - magnitude);
+    let rest = (half * half - square) + (half + magnitude) * (magnitude - half);
+    let inverse = 1.0 / (magnitude + 2.0);
+    let scaled = inverse * ((magnitude - 2.0) * inverse).polynomial(SINGLE);
+    let exponential = (square * -0.5).exp();
+    let tail = exponential * (scaled - scaled * rest) * exponential;
+    x.lt(0.0).select(2.0 - tail, tail)
 }
 
 /// `1 - erf(x)` for `f64`, within 4 ulp. An ulp of `x^2` is hundreds of ulps of its exponential, so
@@ -72,7 +101,13 @@ pub fn erfc_in_pairs(x: Expression<'_>) -> Expression<'_> {
     let square = two_product(magnitude, magnitude);
     let exponential = (-square.high).exp();
     let middle = (in_pairs(magnitude, MIDDLE.0) / in_pairs(magnitude, MIDDLE.1)).round();
-    whole(x, magnitude, middle, exponential - exponential * square.low)
+    let exponential = exponential - exponential * square.low;
+    let inverse = 1.0 / (magnitude * magnitude);
+    let lacking = inverse * rational(inverse, BEYOND.0, BEYOND.1);
+    let far = (FRAC_2_SQRT_PI / 2.0 - lacking) / magnitude;
+    let tail = exponential * magnitude.lt(FAR).select(middle, far);
+    let tail = x.lt(0.0).select(2.0 - tail, tail);
+    magnitude.gt(NEAR).select(tail, 1.0 - x.erf())
 }
 
 /// A polynomial whose last steps are computed in two parts.
@@ -80,19 +115,4 @@ fn in_pairs<'f>(x: Expression<'f>, coefficients: &[f64]) -> Pair<'f> {
     const LAST: usize = 4;
     let (first, last) = coefficients.split_at(coefficients.len() - LAST);
     last.iter().fold(Pair::from(x.polynomial(first)), |sum, &coefficient| sum * x + coefficient)
-}
-
-/// Combines the function over its whole domain from the middle approximation and `exp(-x^2)`.
-fn whole<'f>(
-    x: Expression<'f>,
-    magnitude: Expression<'f>,
-    middle: Expression<'f>,
-    exponential: Expression<'f>,
-) -> Expression<'f> {
-    let inverse = 1.0 / (magnitude * magnitude);
-    let lacking = inverse * rational(inverse, BEYOND.0, BEYOND.1);
-    let far = (FRAC_2_SQRT_PI / 2.0 - lacking) / magnitude;
-    let tail = exponential * magnitude.lt(FAR).select(middle, far);
-    let tail = x.lt(0.0).select(2.0 - tail, tail);
-    magnitude.gt(NEAR).select(tail, 1.0 - x.erf())
 }

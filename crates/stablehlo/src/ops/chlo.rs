@@ -114,9 +114,11 @@ fn atan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
 fn erfc(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = context.operand(0)?;
     let element_type = context.array(x)?.element_type;
-    let function = if element_type == PrimitiveType::F64 { special::erfc_in_pairs } else { special::erfc };
     context.composite(&[x], |_, operands| {
-        vec![function(operands[0].convert(wide(element_type))).convert(element_type)]
+        vec![match element_type {
+            PrimitiveType::F64 => special::erfc_in_pairs(operands[0]),
+            _ => special::erfc_of_single(operands[0].convert(PrimitiveType::F32)).convert(element_type),
+        }]
     })
 }
 

@@ -14,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Digamma", |cx| unary_of_double(cx, special::digamma_near_roots, special::digamma))
         .types("T", FLOATS),
     rule("Erf", |cx| cx.unary(Op::Erf {})).types("T", FLOATS),
-    rule("Erfc", |cx| unary_of_double(cx, special::erfc_in_pairs, special::erfc)).types("T", FLOATS),
+    rule("Erfc", erfc).types("T", FLOATS),
     rule("Erfinv", |cx| unary(cx, special::erf_inv)).types("T", FLOATS),
     rule("Ndtri", ndtri).types("T", FLOATS),
     rule("BesselI0", |cx| unary(cx, special::bessel_i0)).types("T", FLOATS),
@@ -76,6 +76,16 @@ fn unary_of_double(
     let x = cx.input(0)?;
     let is_double = cx.element_type(x) == PrimitiveType::F64;
     unary(cx, if is_double { of_double } else { function })
+}
+
+/// Types narrower than `double` are computed in `float`: activations call this for each element.
+fn erfc(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let element_type = cx.element_type(x);
+    cx.composite_one(&[x], |_, operands| match element_type {
+        PrimitiveType::F64 => special::erfc_in_pairs(operands[0]),
+        _ => special::erfc_of_single(operands[0].convert(PrimitiveType::F32)).convert(element_type),
+    })
 }
 
 /// Narrow types are computed as in XLA, because TensorFlow's kernel supports only `float` and

@@ -20,8 +20,8 @@ pub(super) const RULES: &[Rule] = &[
 
 /// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial
 /// dimensions are padded; padding between elements becomes base dilation. Only for kernels of
-/// integers and for constant kernels without infinities and NaN, because products of those with
-/// zeros are NaN. Exact for every x.
+/// integers and for kernels of constants without infinities and NaN, because products of those
+/// with zeros are NaN. Exact for every x.
 fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op()
     else {
@@ -46,11 +46,7 @@ fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
     }
     let (dim_labels, feature_group_count, batch_group_count) =
         (dim_labels.clone(), *feature_group_count, *batch_group_count);
-    let is_known = match graph[kernel].op() {
-        Op::Constant { literal } => is_finite(literal),
-        _ => graph.array(kernel).element_type.is_integer(),
-    };
-    if !is_known {
+    if !graph.array(kernel).element_type.is_integer() && !is_of_finite_constant(graph, kernel) {
         return None;
     }
     let x = zeros.without_pad(graph, x);
@@ -129,6 +125,28 @@ pub(super) fn padded(w: WindowDimension, padding: PaddingDimension) -> Option<Wi
         base_dilation: padding.interior_padding.checked_add(1)?.checked_mul(w.base_dilation)?,
         ..w
     })
+}
+
+/// True if an array has elements of a constant without infinities and NaN, possibly of a narrower
+/// type: weights in half precision stay narrow in the program.
+fn is_of_finite_constant(graph: &Graph<'_>, mut id: InstructionId) -> bool {
+    loop {
+        match graph[id].op() {
+            Op::Constant { literal } => return is_finite(literal),
+            Op::Reshape {} | Op::Transpose { .. } | Op::Reverse { .. } | Op::Slice { .. } => {}
+            Op::Convert {} => {
+                let [from, to] = [graph.operand(id), id].map(|id| graph.array(id).element_type);
+                let holds_all = to.is_floating_point() && to.byte_size() >= 4;
+                if !holds_all
+                    || !(from.is_integer() || from.is_floating_point() && from.byte_size() < to.byte_size())
+                {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+        id = graph.operand(id);
+    }
 }
 
 fn is_finite(literal: &Literal) -> bool {
