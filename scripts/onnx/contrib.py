@@ -474,6 +474,43 @@ def regions(add):
         case.finish(add, case.node("MaxRoiPool", [x, case.feed(rois)], pooled_shape=pooled, spatial_scale=scale))
 
 
+def loops(add):
+    """Loops that end by their condition, as converters of TensorFlow and PaddlePaddle write them."""
+    info = helper.make_tensor_value_info
+    for limit in ("none", "largest", "one_element"):
+        for compared in ("int64", "float32"):
+            for starts in ("computed", "true"):
+                case = Case("loops", f"{limit}_{compared}_{starts}", opset=13)
+                rows, steps = 5, 7
+                x = case.feed(case.normal(rows, 3))
+                counts = {"none": "", "largest": case.constant(np.int64(2**63 - 1)), "one_element": case.constant(np.array([steps]))}
+                nodes = [
+                    helper.make_node("Add", ["time", "one"], ["next"]),
+                    helper.make_node("Gather", [x, "time"], ["row"]),
+                    helper.make_node("Add", ["state", "row"], ["sum"]),
+                    helper.make_node("Tanh", ["sum"], ["new_state"]),
+                    helper.make_node("Mul", ["new_state", "row"], ["part"]),
+                    helper.make_node("Identity", ["limit"], ["same_limit"]),
+                ]
+                less = ["next", "limit"]
+                if compared == "float32":
+                    nodes += [helper.make_node("Cast", [name], [f"{name}_float"], to=TensorProto.FLOAT) for name in less]
+                    less = [f"{name}_float" for name in less]
+                nodes.append(helper.make_node("Less", less, ["goes_on"]))
+                long, row = TensorProto.INT64, TensorProto.FLOAT
+                takes = [info("number", long, []), info("going", TensorProto.BOOL, []), info("time", long, []), info("limit", long, []), info("state", row, [3])]
+                gives = [info("goes_on", TensorProto.BOOL, []), info("next", long, []), info("same_limit", long, []), info("new_state", row, [3]), info("part", row, [3])]
+                body = helper.make_graph(nodes, "body", takes, gives, [numpy_helper.from_array(np.int64(1), "one")])
+                zero = case.constant(np.int64(0))
+                size = case.node("Squeeze", [case.node("Slice", [case.node("Shape", [x]), case.constant(np.array([0])), case.constant(np.array([1]))])])
+                operands = [zero, size]
+                if compared == "float32":
+                    operands = [case.node("Cast", [name], to=TensorProto.FLOAT) for name in operands]
+                first = case.node("Less", operands) if starts == "computed" else case.constant(np.array(True))
+                state = case.feed(case.normal(3))
+                case.finish(add, case.node("Loop", [counts[limit], first, zero, size, state], 4, body=body))
+
+
 def add_cases(add):
-    for family in (gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning, support_vectors, regions):
+    for family in (loops, gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning, support_vectors, regions):
         family(add)
