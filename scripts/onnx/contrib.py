@@ -509,6 +509,33 @@ def loops(add):
                 first = case.node("Less", operands) if starts == "computed" else case.constant(np.array(True))
                 state = case.feed(case.normal(3))
                 case.finish(add, case.node("Loop", [counts[limit], first, zero, size, state], 4, body=body))
+    # A row of the result in each iteration, by a counter that is a float between iterations.
+    for name, count in (("rows_by_floats", 5), ("some_rows_by_floats", 3)):
+        case = Case("loops", name, opset=13)
+        rows = 5
+        table, x = case.feed(case.normal(rows, 3)), case.feed(case.normal(rows, 3))
+        ints = {"wide": np.array([-1, 1]), "three": np.array([1, 3])}
+        nodes = [
+            helper.make_node("Cast", ["time"], ["float"], to=TensorProto.FLOAT),
+            helper.make_node("Add", ["float", "one"], ["sum"]),
+            helper.make_node("Cast", ["sum"], ["next"], to=TensorProto.INT64),
+            helper.make_node("Min", ["next", "rows"], ["end"]),
+            helper.make_node("Range", ["time", "end", "unit"], ["chosen"]),
+            helper.make_node("Reshape", ["chosen", "wide"], ["column"]),
+            helper.make_node("Expand", ["column", "three"], ["positions"]),
+            helper.make_node("Gather", [x, "chosen"], ["row"]),
+            helper.make_node("Tanh", ["row"], ["update"]),
+            helper.make_node("ScatterElements", ["table", "positions", "update"], ["new_table"], axis=0),
+            helper.make_node("Identity", ["going"], ["goes_on"]),
+        ]
+        long = TensorProto.INT64
+        takes = [info("number", long, []), info("going", TensorProto.BOOL, []), info("time", long, []), info("table", TensorProto.FLOAT, [rows, 3])]
+        gives = [info("goes_on", TensorProto.BOOL, []), info("next", long, []), info("new_table", TensorProto.FLOAT, [rows, 3])]
+        constants = [numpy_helper.from_array(value, key) for key, value in ints.items()]
+        constants += [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.int64(rows), "rows"), numpy_helper.from_array(np.int64(1), "unit")]
+        body = helper.make_graph(nodes, "body", takes, gives, constants)
+        outputs = case.node("Loop", [case.constant(np.array([count])), case.constant(np.array(True)), case.constant(np.int64(0)), table], 2, body=body)
+        case.finish(add, outputs)
 
 
 def add_cases(add):

@@ -2,8 +2,9 @@
 
 use crate::builder::{Builder, Scope, integer_vector};
 use evaluator::{Evaluator, Limits};
-use hlo::{InstructionId, Module, Op, Opcode};
-use shape::{ArrayShape, Literal, Shape, index};
+use hlo::analysis::{Range, range_in};
+use hlo::{Computation, InstructionId, Module, Op, Opcode};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape, index};
 use support::Result;
 
 /// Maximum number of elements of an instruction to evaluate. Shapes, axes, and paddings are short.
@@ -185,6 +186,10 @@ fn linear_element(
                         array.element_type.is_integer() && array.element_type.bit_width() >= 32
                     })
                 };
+                if is_integer(id) && is_float(&scope.computation, source) {
+                    let sum = sum_of_floats(module, scope, source, position, additions - 1);
+                    return Some(sum.unwrap_or(unknown));
+                }
                 if !is_integer(id) || !is_integer(source) {
                     return Some(unknown);
                 }
@@ -226,9 +231,94 @@ fn linear_element(
                     _ => Some(unknown),
                 };
             }
+            Op::Minimum {} | Op::Maximum {} if additions > 0 => {
+                let is_minimum = matches!(instruction.op(), Op::Minimum {});
+                let (a, b) = (instruction.operands()[0], instruction.operands()[1]);
+                let a = linear_element(module, scope, a, position, additions - 1)?;
+                let b = linear_element(module, scope, b, position, additions - 1)?;
+                let is_below = |a: LinearElement, b: LinearElement| {
+                    a.range(module, scope).1.zip(b.range(module, scope).0).is_some_and(|(a, b)| a <= b)
+                };
+                return Some(match (is_below(a, b), is_below(b, a)) {
+                    (true, _) => {
+                        if is_minimum {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    (_, true) => {
+                        if is_minimum {
+                            b
+                        } else {
+                            a
+                        }
+                    }
+                    _ => unknown,
+                });
+            }
             _ => return Some(unknown),
         }
     }
+}
+
+impl LinearElement {
+    /// Returns the smallest and the largest value, if they are known.
+    fn range(self, module: &Module, scope: &Scope) -> (Option<i64>, Option<i64>) {
+        let Some((id, _)) = self.base else { return (Some(self.offset), Some(self.offset)) };
+        let of_leaf = |leaf: InstructionId| scope.ranges.get(&leaf).copied();
+        let Range { low, high } = range_in(module, &scope.computation, id, &of_leaf);
+        let sum = |end: i64| end.checked_add(self.offset);
+        (low.and_then(sum), high.and_then(sum))
+    }
+}
+
+fn is_float(computation: &Computation, id: InstructionId) -> bool {
+    let array = computation[id].shape().as_array();
+    array.is_some_and(|array| matches!(array.element_type, PrimitiveType::F32 | PrimitiveType::F64))
+}
+
+/// Integers that `f32` has all of.
+const EXACT: u64 = (1 << 24) - 1;
+
+/// Returns an integer that is converted to a float, plus whole numbers, if `f32` has all of them.
+/// Converters of models count with floats.
+fn sum_of_floats(
+    module: &Module,
+    scope: &mut Scope,
+    mut id: InstructionId,
+    position: usize,
+    additions: usize,
+) -> Option<LinearElement> {
+    let (mut sum, mut total) = (0i64, 0u64);
+    for _ in 0..additions {
+        let (op, operands) = (scope.computation[id].op().clone(), scope.computation[id].operands().to_vec());
+        match (op, &operands[..]) {
+            (Op::Reshape {}, &[operand]) => id = operand,
+            (Op::Add {}, &[a, b]) => {
+                let (number, other) = match (fold(module, scope, a), fold(module, scope, b)) {
+                    (_, Some(number)) => (number, a),
+                    (Some(number), _) => (number, b),
+                    _ => return None,
+                };
+                let number = *number.floats()?.get(position)?;
+                let is_whole = number.fract() == 0.0 && number.abs() <= EXACT as f64;
+                let number = is_whole.then_some(number as i64)?;
+                (sum, total) = (sum + number, total + number.unsigned_abs());
+                id = other;
+            }
+            (Op::Convert {}, &[integer]) => {
+                let element = linear_element(module, scope, integer, position, additions)?;
+                let (low, high) = element.range(module, scope);
+                // No partial sum is larger than all numbers together.
+                let is_kept = |end: i64| end.unsigned_abs().saturating_add(total) <= EXACT;
+                let offset = element.offset.checked_add(sum)?;
+                return (is_kept(low?) && is_kept(high?)).then_some(LinearElement { offset, ..element });
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Returns the value of a slice of a short vector of which only those elements are known, such as a

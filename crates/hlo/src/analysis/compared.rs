@@ -1,4 +1,4 @@
-//! Integers that a comparison reads as floats, as converters write it for ops without integers.
+//! Integers that comparisons and sums read as floats, as converters write it for ops without integers.
 
 use super::interval::Interval;
 use crate::{Computation, InstructionId, Op};
@@ -39,6 +39,16 @@ pub(super) fn integers(
     if !element_type.is_floating_point() {
         return Some([Compared::Value(a), Compared::Value(b)]);
     }
+    let all = whole_numbers(element_type)?;
+    let integers = [whole(computation, a)?, whole(computation, b)?];
+    let is_exact =
+        |compared: &Compared| compared.interval(interval_of).is_some_and(|found| all.contains(found));
+    integers.iter().any(is_exact).then_some(integers)
+}
+
+/// Returns the whole numbers that a type of floats has all of, and that no other number is rounded
+/// to.
+pub(super) fn whole_numbers(element_type: PrimitiveType) -> Option<Interval> {
     let digits = match element_type {
         PrimitiveType::F64 => 53,
         PrimitiveType::F32 => 24,
@@ -46,24 +56,20 @@ pub(super) fn integers(
         PrimitiveType::Bf16 => 8,
         _ => return None,
     };
-    let all = Interval::new(1 - (1 << digits), (1 << digits) - 1);
-    let integers = [integer(computation, a)?, integer(computation, b)?];
-    let is_exact =
-        |compared: &Compared| compared.interval(interval_of).is_some_and(|found| all.contains(found));
-    integers.iter().any(is_exact).then_some(integers)
+    Some(Interval::new(1 - (1 << digits), (1 << digits) - 1))
 }
 
 /// Returns the instructions with the integers of operands.
 pub(super) fn instructions(computation: &Computation, operands: &[InstructionId]) -> Vec<InstructionId> {
-    let instruction = |&operand: &InstructionId| match integer(computation, operand) {
+    let instruction = |&operand: &InstructionId| match whole(computation, operand) {
         Some(Compared::Value(integer)) => integer,
         _ => operand,
     };
     operands.iter().map(instruction).collect()
 }
 
-/// Returns the integer that an instruction converts to a float.
-fn integer(computation: &Computation, mut id: InstructionId) -> Option<Compared> {
+/// Returns the integer that an instruction converts to a float, or that a constant of floats is.
+pub(super) fn whole(computation: &Computation, mut id: InstructionId) -> Option<Compared> {
     loop {
         let instruction = &computation[id];
         let operand = instruction.operands().first().copied();

@@ -1,5 +1,6 @@
 //! State elements that a loop's body keeps, or changes by a constant.
 
+use super::compared::{self, Compared};
 use super::interval::{Interval, Range};
 use super::range::Ranges;
 use crate::{Computation, InstructionId, Module, Op};
@@ -54,7 +55,7 @@ const MAX_STEPS: usize = 256;
 /// Maximum nesting depth of loops that the analysis looks through.
 const MAX_DEPTH: usize = 8;
 
-/// `multiplier * state[element] + offset`, if no arithmetic wraps.
+/// `multiplier * state[element] + offset`, if no arithmetic wraps or rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     pub(super) element: usize,
@@ -69,7 +70,7 @@ impl Linear {
     /// True if the function holds modulo the element's type even if arithmetic wraps, because no
     /// step is narrower than the element.
     pub(super) fn wraps_like_element(&self) -> bool {
-        self.path.iter().all(|step| step.all.width() >= self.path[0].all.width())
+        self.path.iter().all(|step| step.wraps && step.all.width() >= self.path[0].all.width())
     }
 }
 
@@ -79,6 +80,8 @@ pub(super) struct Step {
     pub(super) multiplier: i128,
     pub(super) offset: i128,
     pub(super) all: Interval,
+    /// True if values beyond `all` wrap. Floats are whole numbers within `all` only.
+    pub(super) wraps: bool,
 }
 
 /// Returns the next value of each induction variable. `constant` returns the values of invariant
@@ -181,23 +184,33 @@ pub(super) fn linear(
         }
     };
     let mut linear = Linear { element, multiplier: 1, offset: 0, path: Vec::new() };
-    linear.path.push(Step { multiplier: 1, offset: 0, all: values(computation, at)? });
+    let (all, wraps) = values(computation, at).filter(|(_, wraps)| *wraps)?;
+    linear.path.push(Step { multiplier: 1, offset: 0, all, wraps });
     for (at, multiplier, offset) in steps.into_iter().rev() {
         linear.multiplier = linear.multiplier.checked_mul(multiplier)?;
         linear.offset = linear.offset.checked_mul(multiplier)?.checked_add(offset)?;
-        let all = values(computation, at)?;
-        linear.path.push(Step { multiplier: linear.multiplier, offset: linear.offset, all });
+        let (all, wraps) = values(computation, at)?;
+        linear.path.push(Step { multiplier: linear.multiplier, offset: linear.offset, all, wraps });
     }
     // The product of two such numbers fits.
     let is_small = |value: i128| value.unsigned_abs() < 1 << 62;
     (is_small(linear.multiplier) && is_small(linear.offset) && linear.multiplier != 0).then_some(linear)
 }
 
-/// Returns the range of a scalar integer's type.
-fn values(computation: &Computation, id: InstructionId) -> Option<Interval> {
+/// Returns the range of a scalar integer's type, and true: other values wrap. For a float, the range
+/// within which its type has all whole numbers, and false.
+fn values(computation: &Computation, id: InstructionId) -> Option<(Interval, bool)> {
     let shape = computation[id].shape().as_array()?;
-    let is_one = shape.is_static() && shape.element_count() == 1 && shape.element_type.is_integer();
-    is_one.then(|| Interval::of_type(shape.element_type))?
+    let element_type = shape.element_type;
+    let is_one = shape.is_static() && shape.element_count() == 1;
+    if !is_one {
+        return None;
+    }
+    match compared::whole_numbers(element_type) {
+        Some(all) => Some((all, false)),
+        None if element_type.is_integer() => Some((Interval::of_type(element_type)?, true)),
+        None => None,
+    }
 }
 
 /// Returns `(x, m, b)` if an instruction computes `m * x + b`.
@@ -213,6 +226,11 @@ fn affine_step(
         constant(element).map(Range::exactly)
     };
     let constant_value = |id: InstructionId| {
+        let id = match compared::whole(computation, id) {
+            Some(Compared::Number(number)) => return Some(number),
+            Some(Compared::Value(id)) => id,
+            None => id,
+        };
         let ranges = Ranges { module: Some(module), computation, of_leaf: &of_leaf, depth: 0 };
         Some(reinterpret_as_signed(element_type, ranges.interval(id)?.value()?))
     };

@@ -2,7 +2,7 @@
 
 use super::compared::{self, Compared};
 use super::condition::{self, Moving, Term};
-use super::induction::{self, Linear};
+use super::induction::{self, Linear, Step};
 use super::interval::{Interval, Range};
 use super::range::{self, Ranges};
 use crate::{ComparisonDirection, Computation, InstructionId, Module, Op};
@@ -376,10 +376,19 @@ impl<'a> Loop<'a> {
         if self.invariants.contains(&element) {
             return Some(self.initial(element));
         }
-        let step = self.variables.get(&element).filter(|next| next.wraps_like_element())?.offset;
+        let next = self.variables.get(&element)?;
         let (all, start) = (self.all(element)?, self.start(element)?);
-        let iterations = Interval::new(first.into(), last?.into());
-        let interval = start.plus(Interval::exactly(step).times(iterations)?);
+        let after = |first: u64| {
+            let iterations = Interval::new(first.into(), last?.into());
+            Some(start.plus(Interval::exactly(next.offset).times(iterations)?))
+        };
+        if !next.wraps_like_element() {
+            // Then no step may leave its range.
+            let states = after(0)?;
+            let fits = |step: &Step| Some(step.all.contains(states.scaled(step.multiplier, step.offset)?));
+            next.path.iter().all(|step| fits(step) == Some(true)).then_some(())?;
+        }
+        let interval = after(first)?;
         all.contains(interval).then(|| interval.to_range(all))
     }
 

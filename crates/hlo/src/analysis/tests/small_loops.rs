@@ -1,7 +1,7 @@
 //! Loops over 8-bit counters, with trip counts from simulation.
 
-use super::{between, exactly, trip_count};
-use crate::analysis::Range;
+use super::{ANY, NONE, UP, between, count, exact, exactly, from_zero, module, trip_count};
+use crate::analysis::{Range, induction_variables, state_ranges};
 use crate::{Module, parse};
 
 /// A loop over an 8-bit counter, which wraps soon: `i` changes by `step` while `i direction n`.
@@ -139,4 +139,33 @@ fn converted_integers_are_compared_as_integers() {
         }
     }
     assert!(known > 1000, "{known}");
+}
+
+/// A counter that becomes a float, grows, and becomes an integer again, as exports of PaddlePaddle
+/// count. `f32` has no 2^24 + 1: such a counter never gets there.
+#[test]
+fn counters_may_be_floats_between_iterations() {
+    let up =
+        "  f1 = f32[] constant(1)\n  a = f32[] convert(i)\n  b = f32[] add(a, f1)\n  j = s32[] convert(b)";
+    let below_limit = "  ROOT p = pred[] compare(i, n), direction=LT";
+    assert_eq!(count(below_limit, up, from_zero()), count(below_limit, UP, from_zero()));
+    assert_eq!(count(below_limit, up, from_zero()), exact(10));
+    let with_limit = |limit: i64| {
+        let [i, _, f, l, u, k] = from_zero();
+        [i, exactly(limit), f, l, u, k]
+    };
+    assert_eq!(count(below_limit, up, with_limit(16_000_000)), exact(16_000_000));
+    assert_eq!(count(below_limit, up, with_limit(16_800_000)), NONE);
+    // 2^24 - 1 is the last number that this analysis takes for exact.
+    let parts =
+        "  f1 = f32[] constant(0.5)\n  a = f32[] convert(i)\n  b = f32[] add(a, f1)\n  j = s32[] convert(b)";
+    assert_eq!(count(below_limit, parts, from_zero()), NONE);
+
+    let module = module(below_limit, up, ["j", "n", "f", "l", "u", "k"]);
+    let find = |name| module.computations().find(|(_, c)| c.name() == name).unwrap().1;
+    let initial = from_zero();
+    let ranges = state_ranges(&module, find("condition"), find("body"), &|k| initial[k]);
+    assert_eq!(ranges[..3], [between(0, 9), exactly(10), ANY]);
+    // Where the sum rounds, the steps differ.
+    assert!(induction_variables(&module, find("body")).is_empty());
 }

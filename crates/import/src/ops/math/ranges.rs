@@ -50,14 +50,22 @@ fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> 
     let delta = cx.constant_i64(2)?;
     cx.check(delta != 0, || "delta must not be 0".to_owned())?;
     let [start, limit] = [cx.reshape(inputs[0], &[])?, cx.reshape(inputs[1], &[])?];
+    let step = delta.unsigned_abs();
     let (first, last) = if delta > 0 { (start, limit) } else { (limit, start) };
+    let known = if delta > 0 { cx.constant_difference(1, 0, 0)? } else { cx.constant_difference(0, 1, 0)? };
+    if let Some(span) = known {
+        let size = span.max(0).unsigned_abs().div_ceil(step) as i64;
+        let steps = cx.iota(element_type, &[size], 0)?;
+        let offsets = cx.mul_scalar(steps, delta as f64)?;
+        let start = cx.broadcast(start, &[size], &[])?;
+        return Ok(Some(cx.add(start, offsets)?));
+    }
     let span = (cx.range(last).high, cx.range(first).low);
     let span = span.0.zip(span.1).and_then(|(high, low)| high.checked_sub(low));
     let Some(bound) = span.map(|span| span.max(0) as u64).filter(|&span| span < i32::MAX as u64) else {
         let unknown = if cx.fold(limit).is_none() { 1 } else { 0 };
         return Err(cx.not_constant(unknown, inputs[unknown]));
     };
-    let step = delta.unsigned_abs();
     let bound = bound.div_ceil(step) as i64;
     let span = cx.sub(last, first)?;
     let span = cx.add_scalar(span, (step - 1) as f64)?;
