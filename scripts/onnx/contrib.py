@@ -510,7 +510,7 @@ def loops(add):
                 state = case.feed(case.normal(3))
                 case.finish(add, case.node("Loop", [counts[limit], first, zero, size, state], 4, body=body))
     # A row of the result in each iteration, by a counter that is a float between iterations.
-    for name, count in (("rows_by_floats", 5), ("some_rows_by_floats", 3)):
+    for name, count in (("rows_by_floats", 5), ("rows_beyond_the_end", 7)):
         case = Case("loops", name, opset=13)
         rows = 5
         table, x = case.feed(case.normal(rows, 3)), case.feed(case.normal(rows, 3))

@@ -86,6 +86,42 @@ impl Builder {
         linear_element(module, scope, id, position, MAX_ADDITIONS)
     }
 
+    /// Returns a number that `end - begin` does not exceed, for two scalars.
+    pub fn largest_difference(&mut self, end: InstructionId, begin: InstructionId) -> Option<i64> {
+        let begin = self.linear_element(begin, 0)?;
+        let end = self.linear_element(end, 0)?;
+        self.largest_difference_of(end, begin, MAX_MINIMA)
+    }
+
+    fn largest_difference_of(
+        &mut self,
+        end: LinearElement,
+        begin: LinearElement,
+        minima: usize,
+    ) -> Option<i64> {
+        if end.base == begin.base {
+            return end.offset.checked_sub(begin.offset);
+        }
+        let range = |element: LinearElement| match element.base {
+            Some((id, _)) => self.range(id),
+            None => Range::exactly(0),
+        };
+        let high = range(end).high.and_then(|high| high.checked_add(end.offset));
+        let low = range(begin).low.and_then(|low| low.checked_add(begin.offset));
+        let mut least = high.zip(low).and_then(|(high, low)| high.checked_sub(low));
+        let Some((id, position)) = end.base else { return least };
+        let instruction = &self.scope_ref().computation()[id];
+        if minima > 0 && matches!(instruction.op(), Op::Minimum {}) {
+            for operand in instruction.operands().to_vec() {
+                let element = self.linear_element(operand, position)?;
+                let element = LinearElement { offset: element.offset.checked_add(end.offset)?, ..element };
+                let difference = self.largest_difference_of(element, begin, minima - 1);
+                least = least.into_iter().chain(difference).min();
+            }
+        }
+        least
+    }
+
     /// True for a short vector of integers that is not known as a whole. Its elements may be.
     pub(super) fn is_shape(&mut self, id: InstructionId) -> bool {
         let array = self.scope_ref().shape(id).as_array();
@@ -154,6 +190,9 @@ pub struct LinearElement {
 
 /// Maximum number of additions to follow.
 const MAX_ADDITIONS: usize = 32;
+
+/// Maximum number of nested minima to follow.
+const MAX_MINIMA: usize = 4;
 
 /// Returns the integer at a position of a vector, relative to a run-time base. `None` if it is not
 /// an integer.

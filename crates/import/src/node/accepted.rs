@@ -25,7 +25,7 @@ pub(crate) const OTHERS: &str = "\
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
     OnnxConv OnnxDynamicQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
-    OnnxReshape OnnxRNN OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
+    OnnxReshape OnnxRNN OnnxScatterElements OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile OnnxTranspose OnnxUnsqueeze \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
     XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";

@@ -60,8 +60,7 @@ fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> 
         let start = cx.broadcast(start, &[size], &[])?;
         return Ok(Some(cx.add(start, offsets)?));
     }
-    let span = (cx.range(last).high, cx.range(first).low);
-    let span = span.0.zip(span.1).and_then(|(high, low)| high.checked_sub(low));
+    let span = cx.largest_difference(last, first);
     let Some(bound) = span.map(|span| span.max(0) as u64).filter(|&span| span < i32::MAX as u64) else {
         let unknown = if cx.fold(limit).is_none() { 1 } else { 0 };
         return Err(cx.not_constant(unknown, inputs[unknown]));

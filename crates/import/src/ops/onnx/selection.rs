@@ -151,22 +151,26 @@ fn full_indices(cx: &mut NodeContext<'_, '_>, indices: InstructionId, axis: usiz
 }
 
 /// The axis, and indices of elements along it, for an array with these sizes.
-fn element_indices(cx: &mut NodeContext<'_, '_>, sizes: &[i64]) -> Result<(usize, InstructionId)> {
-    let indices = required(cx, 1)?;
+fn element_indices(
+    cx: &mut NodeContext<'_, '_>,
+    indices: InstructionId,
+    sizes: &[i64],
+) -> Result<(usize, InstructionId)> {
     let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len())?;
     let index_sizes = cx.sizes(indices);
     let fits =
         index_sizes.len() == sizes.len() && (0..sizes.len()).all(|d| d == axis || index_sizes[d] <= sizes[d]);
     cx.check(fits, || format!("indices of shape {} do not fit {}", list(&index_sizes), list(sizes)))?;
-    let indices = wrapped(cx, indices, sizes[axis])?;
-    Ok((axis, full_indices(cx, indices, axis)?))
+    Ok((axis, wrapped(cx, indices, sizes[axis])?))
 }
 
 fn gather_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = required(cx, 0)?;
     let sizes = cx.sizes(x);
-    let (_, indices) = element_indices(cx, &sizes)?;
+    let indices = required(cx, 1)?;
+    let (axis, indices) = element_indices(cx, indices, &sizes)?;
+    let indices = full_indices(cx, indices, axis)?;
     let result: Vec<i64> = cx.sizes(indices)[..sizes.len()].to_vec();
     if result.contains(&0) {
         return cx.reshape_empty(x, &result);
@@ -268,11 +272,30 @@ fn reduction(cx: &NodeContext<'_, '_>) -> Result<Reducer> {
 }
 
 fn scatter_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let (x, updates) = (required(cx, 0)?, required(cx, 2)?);
+    let (x, indices, updates) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let sizes = cx.sizes(x);
-    let (_, indices) = element_indices(cx, &sizes)?;
+    let is_static = cx.split(x)?.sizes.iter().all(Option::is_none);
+    cx.check(is_static, || "the array to write to has a dimension of data-dependent size".to_owned())?;
+    let (indices, mut updates) = (cx.split(indices)?, cx.split(updates)?.data);
+    let index_sizes = cx.sizes(indices.data);
+    let (axis, mut positions) = element_indices(cx, indices.data, &sizes)?;
+    // Beyond the true sizes, indices are beyond the array: nothing is written there.
+    let beyond = cx.splat_like(positions, sizes[axis] as f64)?;
+    for (d, size) in indices.sizes.into_iter().enumerate() {
+        let Some(size) = size else { continue };
+        let number = cx.iota(PrimitiveType::S32, &index_sizes, d)?;
+        let size = cx.broadcast(size, &index_sizes, &[])?;
+        let is_within = cx.compare(ComparisonDirection::Lt, number, size)?;
+        positions = cx.select(is_within, positions, beyond)?;
+    }
+    for (d, &size) in index_sizes.iter().enumerate() {
+        if cx.sizes(updates).get(d).is_some_and(|&other| other > size) {
+            updates = cx.slice_in(updates, d, 0, size)?;
+        }
+    }
+    let positions = full_indices(cx, positions, axis)?;
     let reducer = reduction(cx)?;
-    cx.scatter(x, indices, updates, Indices::Vectors, reducer)
+    cx.scatter(x, positions, updates, Indices::Vectors, reducer)
 }
 
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
