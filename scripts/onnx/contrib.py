@@ -536,6 +536,16 @@ def loops(add):
         body = helper.make_graph(nodes, "body", takes, gives, constants)
         outputs = case.node("Loop", [case.constant(np.array([count])), case.constant(np.array(True)), case.constant(np.int64(0)), table], 2, body=body)
         case.finish(add, outputs)
+    # Branches that return one element in arrays of different rank.
+    for name, number in (("scalar", 1.0), ("vector", -1.0)):
+        case = Case("loops", f"branches_with_a_{name}", opset=13)
+        branch = lambda key, op, *inputs, more=(): helper.make_graph([helper.make_node(op, [*inputs], ["y"])], key, [], [info("y", TensorProto.FLOAT, None)], list(more))
+        axes = numpy_helper.from_array(np.array([0]), "axes")
+        x = case.feed(np.float32(number))
+        positive = case.node("Greater", [x, case.constant(np.float32(0))])
+        then_branch, else_branch = branch("then", "Tanh", x), branch("else", "Unsqueeze", x, "axes", more=[axes])
+        chosen = case.node("If", [positive], then_branch=then_branch, else_branch=else_branch)
+        case.finish(add, case.node("Mul", [chosen, case.feed(case.normal(4))]))
 
 
 def add_cases(add):

@@ -12,7 +12,7 @@ use crate::values::value_type::{self, ValueType, rebuild};
 use bounded::{Scope, VariableId, join_ranges, list};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
-use shape::{Literal, PrimitiveType, Scalar};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::Result;
 use tf::Function;
@@ -272,6 +272,9 @@ fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<Val
         })?;
         for (k, (all, one)) in merged.iter_mut().zip(&branch.types).enumerate() {
             *all = match (&*all, one) {
+                (ValueType::Array(a), ValueType::Array(b)) if is_same_element(a, b) => {
+                    ValueType::Array(if a.rank() < b.rank() { b.clone() } else { a.clone() })
+                }
                 (ValueType::Array(a), ValueType::Array(b)) if a != b && a.is_static() && b.is_static() => {
                     return Err(cx.invalid(format!(
                         "the branches return different shapes: result {k} is {a} in one and {b} in another"
@@ -282,6 +285,13 @@ fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<Val
         }
     }
     Ok(merged)
+}
+
+/// True for arrays of one element whose ranks differ, as `If` of ONNX permits. The result has the
+/// larger rank.
+fn is_same_element(a: &ArrayShape, b: &ArrayShape) -> bool {
+    let is_one = |shape: &ArrayShape| shape.is_static() && shape.element_count() == 1;
+    a.element_type == b.element_type && is_one(a) && is_one(b)
 }
 
 /// For each result, the range that holds regardless of the branch.
@@ -305,7 +315,12 @@ fn finish_branch(
     let Branch { scope, results, .. } = branch;
     let (scope, elements) = cx.within(scope, |cx| {
         let mut elements = Vec::new();
-        for (value, value_type) in results.into_iter().zip(types) {
+        for (mut value, value_type) in results.into_iter().zip(types) {
+            if let (Value::Array(id), ValueType::Array(shape)) = (value, value_type)
+                && is_same_element(&cx.array(id), shape)
+            {
+                value = Value::Array(cx.reshape(id, &shape.sizes())?);
+            }
             let value = value_type::coerce(cx, value, value_type)?;
             elements.extend(value_type::leaves_of(cx, value, value_type));
         }
