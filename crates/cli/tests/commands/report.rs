@@ -163,7 +163,7 @@ fn wrong_input_is_refused_and_nothing_is_written() {
         ("--budget=unknown.toml", "unknown.toml:2: unknown key 'speed'; expected latency, size, code,"),
         ("--budget=twice.toml", "twice.toml:2: duplicate key 'ram'"),
         ("--budget=empty.toml", "empty.toml: a budget without limits"),
-        ("--budget=missing.toml", "missing.toml; No such file"),
+        ("--budget=missing.toml", "cannot open 'missing.toml': no such file or directory"),
         ("--diff=not.json", "not.json: damaged report: missing field `name`"),
         ("--diff=not.o", "not.o: not an object file"),
         ("--seconds=0", "--seconds 0: expected a number from 0.001 to 3600"),
