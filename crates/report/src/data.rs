@@ -126,6 +126,9 @@ pub struct Layer {
     pub kind: String,
     /// Node of the model, whose parts between slashes are its scopes.
     pub node: String,
+    /// Nodes that are fused into the layer, [`Self::node`] first. Empty in reports of older versions.
+    #[serde(default)]
+    pub nodes: Vec<String>,
     /// Name of the loop body or branch that contains the kernel; empty in the entry.
     pub group: String,
     /// Shape of the result.

@@ -11,6 +11,7 @@
 //! reports are untrusted files: every format escapes them.
 
 mod budget;
+mod correspondence;
 mod data;
 mod diff;
 mod formats;

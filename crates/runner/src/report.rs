@@ -200,10 +200,12 @@ fn layer(compiled: &Compiled, kernel: Kernel, target: &Target) -> Layer {
         },
     };
     let in_entry = kernel.computation == module.entry();
+    let nodes = nodes(module, kernel);
     Layer {
         name: instruction.name().to_owned(),
         kind: kind(module, kernel).to_owned(),
-        node: nodes(module, kernel).into_iter().next().unwrap_or_default(),
+        node: nodes.first().cloned().unwrap_or_default(),
+        nodes,
         group: if in_entry { String::new() } else { computation.name().to_owned() },
         shape: instruction.shape().to_string(),
         precision: precision(module, kernel),

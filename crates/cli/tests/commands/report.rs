@@ -95,6 +95,48 @@ fn a_difference_names_what_changed() {
 }
 
 #[test]
+fn a_difference_names_the_nodes_that_are_fused_differently() {
+    let directory = layer();
+    // A node that is a result ends the kernel that computes it.
+    let config = read(directory.path(), "layer.config.pbtxt");
+    write(
+        directory.path(),
+        "both.config.pbtxt",
+        &format!("{config}fetch {{ id {{ node_name: \"sum\" }} }}\n"),
+    );
+    let of_config = |config: &str, more: &[&str]| {
+        let config = format!("--config={config}");
+        let mut command = tfcompile(directory.path());
+        let fixed = ["report", "layer.pbtxt", &config, "--no-time", "-q", "--json"];
+        succeed(command.args(fixed).args(more))
+    };
+    let one = of_config("layer.config.pbtxt", &[]);
+    let both = of_config("both.config.pbtxt", &[]);
+    let mut nodes: Vec<String> =
+        serde_json::from_value(json(&one)["layers"][0]["nodes"].clone()).expect("a list of names");
+    assert_eq!(nodes[0], "product", "the main node comes first");
+    nodes.sort_unstable();
+    assert_eq!(nodes, ["product", "sum", "y"]);
+    std::fs::write(directory.path().join("one.json"), one.stdout).expect("written");
+    std::fs::write(directory.path().join("both.json"), both.stdout).expect("written");
+    let layers = |output: &Output| {
+        let layers = json(output)["layers"].as_array().cloned().unwrap_or_default();
+        let part = |layer: &Value, key: &str| layer[key].clone();
+        let keys = ["name", "fused_with", "split_from"];
+        layers.iter().map(|layer| keys.map(|key| part(layer, key))).collect::<Vec<_>>()
+    };
+    let split = of_config("both.config.pbtxt", &["--diff=one.json"]);
+    let expected = serde_json::json!([["product", [], ["y"]], ["y", [], []]]);
+    assert_eq!(serde_json::json!(layers(&split)), expected);
+    let fused = of_config("layer.config.pbtxt", &["--diff=both.json"]);
+    let expected = serde_json::json!([["product", ["y"], []], ["y", [], []]]);
+    assert_eq!(serde_json::json!(layers(&fused)), expected);
+    let text = succeed(report(directory.path()).args(["--diff=both.json"])).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("fused with y\n"), "{text}");
+}
+
+#[test]
 fn a_budget_that_holds_passes_and_a_broken_one_names_its_line() {
     let directory = layer();
     // Feeds and results alone have 56 bytes.
