@@ -21,7 +21,7 @@ mod text;
 
 pub use budget::{Budget, Finding, Limit};
 pub use data::{
-    Accuracy, Buffer, Constant, Layer, Moment, Peak, Report, ResultError, SCHEMA, Sizes, Source, Time,
+    Accuracy, Buffer, Constant, Cost, Layer, Moment, Peak, Report, ResultError, SCHEMA, Sizes, Source, Time,
     VERSION,
 };
 pub use diff::{Change, Diff, Figure, LayerChange};

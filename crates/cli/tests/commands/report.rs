@@ -55,6 +55,36 @@ fn the_json_has_the_figures_of_the_layer() {
 }
 
 #[test]
+fn a_layer_says_what_chose_its_strategy() {
+    let directory = layer();
+    let found = json(&succeed(report(directory.path()).arg("--json")));
+    let dot = &found["layers"][0];
+    assert!(dot["candidates"].as_array().is_some_and(|all| all.len() > 1), "{dot}");
+    assert_eq!(dot["costs"], serde_json::json!([]));
+    let reason = dot["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("rules without a cost; "), "{reason}");
+    assert!(reason.contains("; right: constants are packed at compile time;"), "{reason}");
+
+    let convolution = "HloModule m\n\nENTRY main {\n  x = f32[1,9,9,16] parameter(0)\n  \
+        k = f32[3,3,16,32] parameter(1)\n  ROOT y = f32[1,9,9,32] convolution(x, k), \
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n}\n";
+    write(directory.path(), "convolution.hlo", convolution);
+    let mut command = tfcompile(directory.path());
+    command.args(["report", "convolution.hlo", "--precise", "--no-time", "-q", "--json"]);
+    let found = json(&succeed(&mut command));
+    let layer = &found["layers"][0];
+    let costs = layer["costs"].as_array().expect("costs");
+    let names: Vec<&Value> = costs.iter().map(|cost| &cost["candidate"]).collect();
+    let candidates: Vec<&Value> = layer["candidates"].as_array().expect("candidates").iter().collect();
+    assert_eq!(names, candidates, "each candidate has a cost");
+    assert!(costs.iter().all(|cost| cost["unit"] == "cycles per group"), "{layer}");
+    let cost = |cost: &Value| cost["cost"].as_f64().expect("a number");
+    assert!(costs.iter().all(|other| cost(&costs[0]) <= cost(other)), "{layer}");
+    let reason = layer["reason"].as_str().expect("a reason");
+    assert!(reason.contains("pixels: the tile takes the fewest cycles per group;"), "{reason}");
+}
+
+#[test]
 fn the_page_is_one_file_that_loads_nothing() {
     let directory = layer();
     let output = succeed(report(directory.path()).args(["-o", "page.html"]));

@@ -129,7 +129,8 @@ function detail(item) {
   line("result", layer.shape);
   line("strategy", layer.strategy);
   line("why", layer.reason);
-  line("candidates", layer.candidates.join("; "));
+  const cost = (name) => { const found = (layer.costs || []).find((one) => one.candidate === name); return found ? `${name} (${count(found.cost)} ${found.unit})` : name; };
+  line("candidates", layer.candidates.map(cost).join("; "));
   if (layer.runs !== 1 && report.kind === "model") line("executions", layer.runs == null ? "data-dependent; the work of one is shown" : String(layer.runs));
   if (layer.accuracy) line("accuracy", `${layer.accuracy.max_ulp} ulp, ${small(layer.accuracy.max_relative)} relative, ${percent(layer.accuracy.share_of_limit)} of the limit (${layer.accuracy.input})`);
   line("not compared", layer.not_compared);
