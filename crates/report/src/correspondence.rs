@@ -1,4 +1,4 @@
-//! Which layers of two reports correspond.
+//! Pairs of corresponding layers in two reports.
 
 use crate::data::Layer;
 use std::cmp::Reverse;

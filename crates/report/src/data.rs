@@ -126,7 +126,8 @@ pub struct Layer {
     pub kind: String,
     /// Node of the model, whose parts between slashes are its scopes.
     pub node: String,
-    /// Nodes that are fused into the layer, [`Self::node`] first. Empty in reports of older versions.
+    /// Nodes that are fused into the layer, [`Self::node`] first. Older versions of the tool wrote
+    /// no such list.
     #[serde(default)]
     pub nodes: Vec<String>,
     /// Name of the loop body or branch that contains the kernel; empty in the entry.

@@ -167,7 +167,7 @@ impl Diff {
     }
 }
 
-/// True if an older version of the tool wrote the layer, which has a main node but no list of nodes.
+/// True if an older version of the tool wrote the layer: it has a main node but no list of nodes.
 fn is_older(layer: &Layer) -> bool {
     layer.nodes.is_empty() && !layer.node.is_empty()
 }
@@ -193,7 +193,7 @@ fn compare(
     };
     change.fused_with = only_of(new, old);
     change.split_from = only_of(old, new);
-    // A node that the new program lacks is in no other layer.
+    // A node that is not in the new program is in no other layer.
     change.split_from.retain(|node| present.contains(node.as_str()));
     if !change.fused_with.is_empty() {
         change.changes.push(Change::FusedWith);

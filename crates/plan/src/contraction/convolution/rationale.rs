@@ -163,13 +163,14 @@ impl Choice<'_> {
     }
 }
 
-/// Words on the cheapest of the possible transforms, which saves less than `gain` of the direct sum.
+/// Describes the cheapest of the possible transforms, which saves less than `gain` of the direct
+/// sum.
 fn rejected(transforms: &[(u32, (f64, f64))], gain: f64) -> String {
     let least = transforms.iter().map(|&(_, costs)| costs).min_by(|a, b| a.0.total_cmp(&b.0));
     least.map_or_else(String::new, |(cost, direct)| {
         let percent = 100.0 * gain;
         format!(
-            "; winograd: {cost:.3e} {MULTIPLY_ADDS} are not {percent:.0}% fewer than the {direct:.3e} of the \
+            "; winograd: takes {cost:.3e} {MULTIPLY_ADDS}, not {percent:.0}% fewer than the {direct:.3e} of the \
              direct sum"
         )
     })

@@ -137,7 +137,8 @@ pub(super) fn choose(
     Some(plan).filter(|_| pays)
 }
 
-/// Costs of transformed patches and of the direct sums, in multiply-adds of vectors of a cache line.
+/// Costs of transformed patches and of the direct sums, in multiply-adds of vectors of a cache
+/// line.
 pub(super) fn costs(
     dims: &ConvolutionDims,
     plan: &WinogradGradientPlan,

@@ -21,7 +21,7 @@ fn few_tiles(tile: Tile) -> i64 {
     2 * i64::from(tile.rows)
 }
 
-/// How tiles read the right operand.
+/// The memory from which tiles read the right operand.
 pub(super) struct RightOperand {
     pub(super) packing: Packing,
     /// See [`TiledDot::column_parts`].
