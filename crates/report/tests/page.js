@@ -27,6 +27,15 @@ addEventListener("load", () => setTimeout(() => {
   check("the search finds one layer", by("hits").textContent === "1 found");
   press(by("search"), "Enter");
   check("the found layer has details", by("detail").textContent.includes("strategy"));
+  if (many) {
+    const words = by("detail").textContent, named = [...Array(5).keys()].map((k) => `net/block_7/bias_${k}`).join(", ");
+    check("candidates have their modeled costs", words.includes("pixels=6x4 (1.23 k cycles per group); pixels=9x3"));
+    check("a layer lists its nodes", words.includes(`nodes net/block_7/op_3, ${named}`));
+    if (diff) {
+      check("a row names the first nodes that were fused", rows()[0].textContent.includes("fused with net/block_7/bias_0, net/block_7/bias_1, net/block_7/bias_2 and 2 more"));
+      check("the details name all of them", words.includes(`changed fused with ${named}`));
+    }
+  }
   press(by("search"), "Escape");
   check("Escape ends the search", by("hits").textContent === "");
   [...document.querySelectorAll("#head button")].find((button) => button.textContent === "time").click();
