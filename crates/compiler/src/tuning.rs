@@ -1,7 +1,7 @@
 //! Candidate algorithms for a program's kernels, for measurements; see [`plan::tuning`].
 
-pub use plan::candidates;
 pub use plan::tuning::{Choices, MAX_BYTES, machine};
+pub use plan::{candidates, rationale};
 
 use hlo::{Computation, InstructionId, Module};
 

@@ -2,7 +2,7 @@
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use hlo::Module;
-use plan::{Candidate, Choices, InstructionPlan, Options};
+use plan::{Candidate, Choices, InstructionPlan, Options, Rationale, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::sync::Arc;
 use target::Target;
@@ -160,5 +160,110 @@ fn contractions_without_features_have_no_candidates() {
     let module = module(op, [&[1, 8, 5, 7], &[3, 3, 1, 0], &[1, 8, 5, 0]], false);
     for target in targets() {
         assert!(candidates(&module, &target).is_empty(), "{}", target.cpu);
+    }
+}
+
+#[test]
+fn the_planners_choice_costs_least_by_the_model_and_rules_have_no_costs() {
+    for (name, module) in cases() {
+        for target in targets() {
+            let entry = module.entry_computation();
+            let root = entry.root();
+            let found = plan::rationale(&module, entry, root, &target, &Options::default());
+            let Rationale { candidates: all, reason } = found.expect("several candidates");
+            let names: Vec<Candidate> = all.iter().map(|one| one.candidate).collect();
+            assert_eq!(names, candidates(&module, &target), "{name}");
+            if matches!(names[0], Candidate::Dot { .. } | Candidate::Depthwise { .. }) {
+                assert!(all.iter().all(|one| one.cost.is_none()), "{name}: {all:?}");
+                assert!(reason.starts_with("rules without a cost; "), "{name}: {reason}");
+                continue;
+            }
+            assert!(reason.starts_with("cost model"), "{name}: {reason}");
+            let first = all[0].cost.expect("a modeled cost");
+            for one in &all {
+                let cost = one.cost.expect("a modeled cost");
+                let is_cheaper = cost.unit == first.unit && cost.amount < first.amount;
+                assert!(!is_cheaper, "{name} '{}': {all:?}", target.cpu);
+            }
+        }
+    }
+}
+
+#[test]
+fn costs_are_those_of_the_models() {
+    let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+    let of = |module: &Module, winograd: Winograd| {
+        let entry = module.entry_computation();
+        let options = Options { winograd, ..Options::default() };
+        plan::rationale(module, entry, entry.root(), &target, &options).expect("several candidates")
+    };
+    // 784 pixels in 25 tiles of 24 and 8 of 23, with one vector of 8 features and 64 summands. A
+    // tile of 24 takes 12.5 cycles per summand for its 25 loads, of which two start in a cycle. It
+    // waits 3 cycles for each of two lines of 24 pixels, except for 400 of its 64 x 28
+    // instructions, and takes 24 cycles to start and 1.5 for each sum.
+    let tile = |pixels: f64, loads: f64, instructions: f64| {
+        64.0 * loads / 2.0 + 6.0 * pixels * (1.0 - 400.0 / (64.0 * instructions)) + 24.0 + 1.5 * pixels
+    };
+    let expected = 25.0 * tile(24.0, 25.0, 28.0) + 8.0 * tile(23.0, 24.0, 27.0);
+    let narrow = "convolution(x, y), window={size=1x1}, dim_labels=b01f_01io->b01f";
+    let narrow = module(narrow, [&[1, 28, 28, 64], &[1, 1, 64, 8], &[1, 28, 28, 8]], false);
+    let found = of(&narrow, Winograd::Never);
+    let cost = found.candidates[0].cost.expect("a modeled cost");
+    assert_eq!(found.candidates[0].candidate.to_string(), "pixels=24x1,outer=pixels");
+    assert!(cost.unit == "cycles per group" && (cost.amount - expected).abs() < 1e-6, "{cost:?} {expected}");
+    // Direct sums: 784 pixels, 9 taps, 64 inputs, and 4 vectors of outputs, without the taps in the
+    // padding of 1 in 28 lines and columns, at 92% of the peak rate.
+    let direct = 784.0 * 9.0 * 64.0 * 4.0 * (82.0_f64 / 84.0).powi(2) / 0.92;
+    let same = "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    let wide = module(same, [&[1, 28, 28, 64], &[3, 3, 64, 64], &[1, 28, 28, 64]], false);
+    let found = of(&wide, Winograd::Small);
+    assert_eq!(found.candidates[0].candidate, Candidate::Winograd { outputs: 2 });
+    let cost = found.candidates[0].cost.expect("a modeled cost").amount;
+    assert!(cost < 0.9 * direct, "{cost} of {direct}");
+    let saved = 100.0 * (1.0 - cost / direct);
+    let words = format!("{saved:.1}% fewer than the {direct:.3e} of the direct sum");
+    assert!(found.reason.ends_with(&words), "{} without {words}", found.reason);
+    // A transform that the options exclude is not mentioned.
+    let found = of(&wide, Winograd::Never);
+    assert!(!found.reason.contains("winograd"), "{}", found.reason);
+    // With few features, transforms cost what they save.
+    let few = module(same, [&[1, 8, 8, 4], &[3, 3, 4, 4], &[1, 8, 8, 4]], false);
+    let found = of(&few, Winograd::Small);
+    assert!(found.reason.contains("; winograd: ") && found.reason.contains(", not 10% fewer than the "));
+}
+
+#[test]
+fn a_dot_names_the_rules_that_chose() {
+    let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+    let along = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    let across = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    let (fits, once) = ("a panel fits half", "each panel is packed once");
+    let (stay, packed, all) = ("panels stay in the second", "each panel is packed", "one tile has all rows");
+    let table = [
+        // (operation, rows, summands, columns, constant), (packing, order, passes)
+        ((along, [37, 45, 75], true), ("constants are packed", stay, fits)),
+        ((along, [8, 45, 75], false), ("at most two tiles", all, all)),
+        ((along, [100, 45, 75], false), ("few rows read it", stay, fits)),
+        ((along, [300, 45, 75], false), ("so many rows read it", packed, once)),
+        ((across, [300, 45, 75], false), ("tiles cannot read its type", packed, once)),
+        // 16 MB of results.
+        ((along, [4000, 8, 1000], false), ("whole rows are written", "rows of the result", fits)),
+        // Rows of 4000 bytes on 976 pages.
+        ((along, [100, 1000, 1000], false), ("a few passes read", "several tiles read", "a pass reads rows")),
+        // Rows of a page each.
+        ((along, [100, 1024, 1024], false), ("on too many memory pages", packed, once)),
+    ];
+    for ((op, [m, k, n], is_constant), (right, outer, passes)) in table {
+        let rhs: &[i64] = if op == along { &[k, n] } else { &[n, k] };
+        let module = module(op, [&[m, k], rhs, &[m, n]], is_constant);
+        let entry = module.entry_computation();
+        let found = plan::rationale(&module, entry, entry.root(), &target, &Options::default());
+        let reason = found.expect("several candidates").reason;
+        let parts: Vec<&str> = reason.split("; ").collect();
+        assert_eq!(parts.len(), 5, "{reason}");
+        let expected = [("right: ", right), ("outer: ", outer), ("k-block: ", passes)];
+        for (part, (key, words)) in parts[2..].iter().zip(expected) {
+            assert!(part.starts_with(key) && part.contains(words), "{m}x{n}x{k}: {reason}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Candidates: the alternative ways to compute one contraction, each with a stable name.
 //!
-//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may override
-//! it. The list is a pure function of the kernel, the target, and the options. It is short enough
-//! to measure every entry.
+//! The planner chooses one of them, by rules or by a cost model; a table of measured
+//! [`Choices`](crate::Choices) may override it. The list is a pure function of the kernel, the
+//! target, and the options. It is short enough to measure every entry.
 
 use crate::packing::Packing;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! Tables of choices: the candidate for each kernel for which measuring found a better one than the
-//! cost model's, and the text format of such tables.
+//! planner's, and the text format of such tables.
 //!
 //! ```text
 //! tfcompile-tuning 1

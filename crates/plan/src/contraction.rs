@@ -26,7 +26,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) winograd: Winograd,
     /// True if matrix units of devices may multiply `f32` as TF32.
     pub(crate) allow_tf32: bool,
-    /// The candidate to plan instead of the cost model's choice.
+    /// The candidate to plan instead of the planner's choice.
     pub(crate) candidate: Option<Candidate>,
     /// Constants that were packed before.
     pub(crate) packings: &'a Packings,

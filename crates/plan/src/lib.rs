@@ -27,9 +27,10 @@
 //! attention; `reduction` covers reductions, windows, and rows; `movement` covers slices and
 //! updates.
 //!
-//! A contraction usually has several [`Candidate`]s. A cost model, a simple model of one core,
-//! chooses among them. A table of measured [`Choices`], written by `--autotune`, may name another
-//! one. An unknown choice is ignored and listed in [`ModulePlan::ignored_choices`].
+//! A contraction usually has several [`Candidate`]s. Rules choose among those of a dot. Cost
+//! models, simple models of one core, choose among most of those of a convolution. [`rationale`]
+//! says which chose and why. A table of measured [`Choices`], written by `--autotune`, may name
+//! another one. An unknown choice is ignored and listed in [`ModulePlan::ignored_choices`].
 //!
 //! The plan precedes the assignment of buffers because it decides how much scratch memory and which
 //! packed constants there are, and which results may overwrite an operand.
@@ -50,6 +51,7 @@ mod options;
 mod packing;
 mod planner;
 mod print;
+mod rationale;
 mod reduction;
 mod sort;
 mod strategy;
@@ -97,10 +99,11 @@ pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outp
 pub use options::{Options, Precision};
 pub use packing::{PackedConstant, Packing, Packings};
 pub use planner::{attention_pays, plan, plan_with};
+pub use rationale::{Considered, ModeledCost, Rationale};
 pub use reduction::reduce::{ReduceKind, ReducePlan};
 pub use reduction::reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use reduction::rows::{RowValue, RowsPlan, Sweep};
 pub use sort::{FEW, NETWORK_ROWS, SortItems, SortKey, SortLayout, SortPlan};
 pub use strategy::{ComputationPlan, InstructionPlan, ModulePlan, Strategy};
 pub use tasks::{Work, is_transcendental};
-pub use tuning::candidates;
+pub use tuning::{candidates, rationale};

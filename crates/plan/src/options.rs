@@ -48,7 +48,7 @@ pub struct Options {
     pub allow_tf32: bool,
     /// The type of the products of contractions with constant weights.
     pub precision: Precision,
-    /// Measured choices. The cost models decide for kernels without one.
+    /// Measured choices. The planner decides for kernels without one.
     pub choices: Arc<Choices>,
     /// Constants that were packed, for other plans of the same module.
     pub packings: Packings,

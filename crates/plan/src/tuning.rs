@@ -6,6 +6,7 @@ use crate::contraction::dot;
 use crate::contraction::operands::constant_operand;
 use crate::fusion::{Fusion, Position};
 use crate::options::Options;
+use crate::rationale::{Considered, Rationale};
 use crate::strategy::{InstructionPlan, Strategy};
 use hlo::{Computation, ConvolutionForm, DotDimensionNumbers, FusionKind, InstructionId, Module, Op, Window};
 use shape::{ArrayShape, Shape};
@@ -55,7 +56,7 @@ impl Candidate {
     }
 }
 
-/// Candidates for an instruction, the cost model's choice first. Empty if the instruction is not a
+/// Candidates for an instruction, the planner's choice first. Empty if the instruction is not a
 /// contraction or can be computed in one way only.
 pub fn candidates(
     module: &Module,
@@ -67,6 +68,32 @@ pub fn candidates(
     let Ok(fusion) = Fusion::of(module, computation, id) else { return Vec::new() };
     let candidates = of_fusion(&fusion, target, options);
     if candidates.len() > 1 { candidates } else { Vec::new() }
+}
+
+/// The candidates for an instruction with their modeled costs, and why the planner chooses the
+/// first. `None` if there are no candidates.
+pub fn rationale(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    target: &Target,
+    options: &Options,
+) -> Option<Rationale> {
+    let all = candidates(module, computation, id, target, options);
+    if all.is_empty() {
+        return None;
+    }
+    let fusion = Fusion::of(module, computation, id).ok()?;
+    match fusion.kind() {
+        FusionKind::Dot { dot } => {
+            let candidates = all.into_iter().map(|candidate| Considered { candidate, cost: None }).collect();
+            Some(Rationale { candidates, reason: dot::reason(&fusion, dot, target)? })
+        }
+        FusionKind::Convolution { convolution } => {
+            convolution::rationale(&fusion, convolution, target, options.winograd, &all)
+        }
+        _ => None,
+    }
 }
 
 pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {

@@ -126,6 +126,10 @@ pub struct Layer {
     pub kind: String,
     /// Node of the model, whose parts between slashes are its scopes.
     pub node: String,
+    /// Nodes that are fused into the layer, [`Self::node`] first. Older versions of the tool wrote
+    /// no such list.
+    #[serde(default)]
+    pub nodes: Vec<String>,
     /// Name of the loop body or branch that contains the kernel; empty in the entry.
     pub group: String,
     /// Shape of the result.
@@ -153,12 +157,26 @@ pub struct Layer {
     pub strategy: String,
     /// Reason for the choice.
     pub reason: String,
-    /// Alternatives that were considered, the cost model's choice first.
+    /// Alternatives that were considered, the planner's choice first.
     pub candidates: Vec<String>,
+    /// Costs of those candidates that a cost model compares. Rules choose among the others.
+    #[serde(default)]
+    pub costs: Vec<Cost>,
     /// Agreement with the evaluator, if it was compared.
     pub accuracy: Option<Accuracy>,
     /// Reason for not comparing it.
     pub not_compared: Option<String>,
+}
+
+/// Modeled cost of a candidate. Only costs with the same unit are compared.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Cost {
+    /// Name of the candidate.
+    pub candidate: String,
+    /// Number of units.
+    pub cost: f64,
+    /// Unit, such as `cycles per group`.
+    pub unit: String,
 }
 
 /// Agreement of a kernel with the evaluator.

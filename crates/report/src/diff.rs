@@ -1,8 +1,9 @@
 //! The difference between two reports.
 
+use crate::correspondence::{correspondence, key};
 use crate::data::{Layer, Report};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeSet;
 
 /// A layer is slower or faster if its time changes by more than this share, and by more than
 /// [`MIN_SECONDS`]: measured times vary.
@@ -34,7 +35,14 @@ pub enum Change {
     Precision,
     /// It is computed in another way.
     Strategy,
+    /// It also computes other nodes.
+    FusedWith,
+    /// Another layer computes some of its nodes.
+    SplitFrom,
 }
+
+/// Number of nodes that [`LayerChange::words`] lists.
+const LISTED_NODES: usize = 3;
 
 impl Change {
     /// The change in words.
@@ -49,6 +57,8 @@ impl Change {
             Self::LessAccurate => "less accurate",
             Self::Precision => "precision",
             Self::Strategy => "strategy",
+            Self::FusedWith => "fused with",
+            Self::SplitFrom => "split from",
         }
     }
 }
@@ -67,16 +77,39 @@ pub struct Figure {
 }
 
 /// A layer of one or both programs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LayerChange {
     /// Node, or name of a layer without one.
     pub name: String,
+    /// Name of the old layer, if it differs.
+    pub old_name: Option<String>,
     /// Number of the old layer.
     pub old: Option<usize>,
     /// Number of the new layer.
     pub new: Option<usize>,
     /// Changes of the layer.
     pub changes: Vec<Change>,
+    /// Nodes that only the new layer computes.
+    pub fused_with: Vec<String>,
+    /// Nodes that only the old layer computes. Another layer of the new program computes them.
+    pub split_from: Vec<String>,
+}
+
+impl LayerChange {
+    /// The changes in words, with the first of the nodes that were fused or split.
+    pub fn words(&self) -> String {
+        let words = self.changes.iter().map(|change| {
+            let nodes = match change {
+                Change::FusedWith => &self.fused_with,
+                Change::SplitFrom => &self.split_from,
+                _ => return change.name().to_owned(),
+            };
+            let more = nodes.len().saturating_sub(LISTED_NODES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{} {}{more}", change.name(), nodes[..nodes.len().min(LISTED_NODES)].join(", "))
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The difference between two reports.
@@ -91,8 +124,9 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Compares two reports. Layers correspond if they have the same node, or without one the same
-    /// name; several of one node correspond in order.
+    /// Compares two reports. Layers correspond if they have the same main node, or without one the
+    /// same name; several of one node correspond in order. Of the others, layers correspond if one
+    /// computes the main node of the other.
     pub fn new(old: &Report, new: &Report) -> Self {
         let mut diff = Self { figures: figures(old, new), ..Self::default() };
         let sources = (old.time.map(|time| time.source), new.time.map(|time| time.source));
@@ -100,37 +134,73 @@ impl Diff {
         if !are_times_alike && (sources.0.is_some() || sources.1.is_some()) {
             diff.notes.push("the times are not compared: one is measured and the other is not".to_owned());
         }
-        let mut waiting: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
-        for (number, layer) in old.layers.iter().enumerate() {
-            waiting.entry(key(layer)).or_default().push_back(number);
+        if [old, new].iter().any(|report| report.layers.iter().any(is_older)) {
+            diff.notes.push(
+                "fused nodes are not compared: an older version of the tool wrote one of the reports; \
+                 write it again"
+                    .to_owned(),
+            );
         }
-        for (number, layer) in new.layers.iter().enumerate() {
-            let before = waiting.get_mut(key(layer)).and_then(VecDeque::pop_front);
-            let changes = match before {
-                Some(before) => changes(&old.layers[before], layer, are_times_alike),
-                None => vec![Change::Added],
-            };
-            diff.layers.push(LayerChange {
-                name: key(layer).to_owned(),
-                old: before,
-                new: Some(number),
-                changes,
-            });
+        let before = correspondence(&old.layers, &new.layers);
+        let present: BTreeSet<&str> =
+            new.layers.iter().flat_map(|layer| &layer.nodes).map(String::as_str).collect();
+        for (number, (layer, &before)) in new.layers.iter().zip(&before).enumerate() {
+            let mut change =
+                LayerChange { name: key(layer).to_owned(), new: Some(number), ..LayerChange::default() };
+            match before {
+                Some(before) => {
+                    compare(&mut change, before, &old.layers[before], layer, are_times_alike, &present)
+                }
+                None => change.changes.push(Change::Added),
+            }
+            diff.layers.push(change);
         }
-        let mut removed: Vec<usize> = waiting.into_values().flatten().collect();
-        removed.sort_unstable();
-        diff.layers.extend(removed.into_iter().map(|number| LayerChange {
-            name: key(&old.layers[number]).to_owned(),
+        let kept: BTreeSet<usize> = before.into_iter().flatten().collect();
+        let removed = old.layers.iter().enumerate().filter(|(number, _)| !kept.contains(number));
+        diff.layers.extend(removed.map(|(number, layer)| LayerChange {
+            name: key(layer).to_owned(),
             old: Some(number),
-            new: None,
             changes: vec![Change::Removed],
+            ..LayerChange::default()
         }));
         diff
     }
 }
 
-fn key(layer: &Layer) -> &str {
-    if layer.node.is_empty() { &layer.name } else { &layer.node }
+/// True if an older version of the tool wrote the layer: it has a main node but no list of nodes.
+fn is_older(layer: &Layer) -> bool {
+    layer.nodes.is_empty() && !layer.node.is_empty()
+}
+
+/// Adds what changed in a layer of both programs. `present` contains all nodes of the new program.
+fn compare(
+    change: &mut LayerChange,
+    number: usize,
+    old: &Layer,
+    new: &Layer,
+    are_times_alike: bool,
+    present: &BTreeSet<&str>,
+) {
+    change.old = Some(number);
+    change.old_name = (key(old) != key(new)).then(|| key(old).to_owned());
+    change.changes = changes(old, new, are_times_alike);
+    if old.nodes.is_empty() || new.nodes.is_empty() {
+        return;
+    }
+    let only_of = |these: &Layer, those: &Layer| -> Vec<String> {
+        let others: BTreeSet<&String> = those.nodes.iter().collect();
+        these.nodes.iter().filter(|node| !others.contains(node)).cloned().collect()
+    };
+    change.fused_with = only_of(new, old);
+    change.split_from = only_of(old, new);
+    // A node that is not in the new program is in no other layer.
+    change.split_from.retain(|node| present.contains(node.as_str()));
+    if !change.fused_with.is_empty() {
+        change.changes.push(Change::FusedWith);
+    }
+    if !change.split_from.is_empty() {
+        change.changes.push(Change::SplitFrom);
+    }
 }
 
 fn changes(old: &Layer, new: &Layer, are_times_alike: bool) -> Vec<Change> {

@@ -11,6 +11,7 @@
 //! reports are untrusted files: every format escapes them.
 
 mod budget;
+mod correspondence;
 mod data;
 mod diff;
 mod formats;
@@ -20,7 +21,7 @@ mod text;
 
 pub use budget::{Budget, Finding, Limit};
 pub use data::{
-    Accuracy, Buffer, Constant, Layer, Moment, Peak, Report, ResultError, SCHEMA, Sizes, Source, Time,
+    Accuracy, Buffer, Constant, Cost, Layer, Moment, Peak, Report, ResultError, SCHEMA, Sizes, Source, Time,
     VERSION,
 };
 pub use diff::{Change, Diff, Figure, LayerChange};

@@ -1,7 +1,7 @@
 //! Reports and differences as text for a terminal.
 
 use crate::data::{Report, Source};
-use crate::diff::{Change, Diff};
+use crate::diff::Diff;
 use std::fmt::Write as _;
 use terminal::{Column, Screen, Style, Table, bytes, percent, printable, seconds};
 
@@ -97,8 +97,8 @@ impl Diff {
         let _ = writeln!(text, "\n{} of {} layers changed", changed.len(), self.layers.len());
         let mut layers = Table::new([Column::names("layer"), Column::words("changes")]).indented();
         for layer in changed.iter().take(LISTED) {
-            let words: Vec<&str> = layer.changes.iter().map(Change::name).collect();
-            layers.row([layer.name.clone(), words.join(", ")]);
+            let was = layer.old_name.as_ref().map(|name| format!(" (was {name})")).unwrap_or_default();
+            layers.row([format!("{}{was}", layer.name), layer.words()]);
         }
         if !layers.is_empty() {
             text += &layers.render(screen);

@@ -27,6 +27,15 @@ addEventListener("load", () => setTimeout(() => {
   check("the search finds one layer", by("hits").textContent === "1 found");
   press(by("search"), "Enter");
   check("the found layer has details", by("detail").textContent.includes("strategy"));
+  if (many) {
+    const words = by("detail").textContent, named = [...Array(5).keys()].map((k) => `net/block_7/bias_${k}`).join(", ");
+    check("candidates have their modeled costs", words.includes("pixels=6x4 (1.23 k cycles per group); pixels=9x3"));
+    check("a layer lists its nodes", words.includes(`nodes net/block_7/op_3, ${named}`));
+    if (diff) {
+      check("a row names the first nodes that were fused", rows()[0].textContent.includes("fused with net/block_7/bias_0, net/block_7/bias_1, net/block_7/bias_2 and 2 more"));
+      check("the details name all of them", words.includes(`changed fused with ${named}`));
+    }
+  }
   press(by("search"), "Escape");
   check("Escape ends the search", by("hits").textContent === "");
   [...document.querySelectorAll("#head button")].find((button) => button.textContent === "time").click();
@@ -34,9 +43,12 @@ addEventListener("load", () => setTimeout(() => {
   check("a heading sorts layers by time", times.length === report.layers.length && times.every((t, k) => k === 0 || times[k - 1] >= t));
   const canvas = by("memory"), middle = Math.floor(report.moments.length / 2);
   canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: canvas.getBoundingClientRect().left + canvas.clientWidth * (middle + 0.5) / report.moments.length, clientY: canvas.getBoundingClientRect().top + 9 }));
-  check("a click shows the buffers of a moment", by("live").textContent.startsWith(`moment ${middle + 1} of `));
+  // Positions of the mouse are whole pixels, and many moments are narrower than two.
+  const shown = () => Number(/^moment (\d+) of /.exec(by("live").textContent)[1]), slack = canvas.clientWidth < 2 * report.moments.length ? 1 : 0;
+  const clicked = shown();
+  check("a click shows the buffers of a moment", Math.abs(clicked - (middle + 1)) <= slack);
   press(canvas, "ArrowRight");
-  check("an arrow shows the next moment", by("live").textContent.startsWith(`moment ${Math.min(middle + 2, report.moments.length)} of `));
+  check("an arrow shows the next moment", shown() === Math.min(clicked + 1, report.moments.length));
   check("the page is not wider than the window", document.documentElement.scrollWidth <= innerWidth);
   check("hostile names run nothing", !window.hostile);
   const result = document.createElement("pre");

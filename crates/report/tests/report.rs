@@ -6,6 +6,7 @@ fn layer(node: &str, seconds: f64) -> Layer {
     Layer {
         name: "fusion".to_owned(),
         node: node.to_owned(),
+        nodes: vec![node.to_owned()],
         precision: "f32".to_owned(),
         strategy: "flat loop".to_owned(),
         seconds: Some(seconds),
@@ -80,6 +81,88 @@ fn a_difference_names_what_changed() {
     );
     let arena = diff.figures.iter().find(|figure| figure.name == "arena").expect("a figure");
     assert_eq!((arena.old, arena.new), (Some(4096.0), Some(8192.0)));
+}
+
+/// A report whose layers are lists of nodes, the main one first.
+fn fused(layers: &[&[&str]]) -> Report {
+    let mut report = Report::new("model.pb", "model");
+    let nodes = |nodes: &[&str]| nodes.iter().map(|&node| node.to_owned()).collect();
+    report.layers = layers.iter().map(|all| Layer { nodes: nodes(all), ..layer(all[0], 1e-3) }).collect();
+    report
+}
+
+/// The layers of a difference: name, old name, and changes in words.
+fn words(old: &Report, new: &Report) -> Vec<(String, Option<String>, String)> {
+    let diff = Diff::new(old, new);
+    diff.layers.iter().map(|layer| (layer.name.clone(), layer.old_name.clone(), layer.words())).collect()
+}
+
+#[test]
+fn layers_that_are_fused_differently_correspond() {
+    let expect = |old: &[&[&str]], new: &[&[&str]], expected: &[(&str, Option<&str>, &str)]| {
+        let found = words(&fused(old), &fused(new));
+        let found: Vec<(&str, Option<&str>, &str)> =
+            found.iter().map(|(name, was, words)| (name.as_str(), was.as_deref(), words.as_str())).collect();
+        assert_eq!(found, expected, "{old:?} and {new:?}");
+    };
+    // The main node stays.
+    expect(
+        &[&["conv", "bias"], &["relu"]],
+        &[&["conv", "bias", "relu"]],
+        &[("conv", None, "fused with relu"), ("relu", None, "removed")],
+    );
+    expect(
+        &[&["conv", "bias", "relu"]],
+        &[&["conv"], &["relu", "bias"]],
+        &[("conv", None, "split from bias, relu"), ("relu", None, "added")],
+    );
+    // Another node of the layer becomes the main one, and one moves to another layer.
+    expect(
+        &[&["sum", "scale", "shift"], &["max", "exp"]],
+        &[&["exp", "sum", "scale"], &["max", "shift"]],
+        &[
+            ("exp", Some("sum"), "fused with exp, split from shift"),
+            ("max", None, "fused with shift, split from exp"),
+        ],
+    );
+    // The pair with more nodes in common wins.
+    expect(
+        &[&["a", "p"], &["b", "q", "r"]],
+        &[&["c", "a", "b", "q"]],
+        &[("c", Some("b"), "fused with c, a"), ("a", None, "removed")],
+    );
+    // Only the first nodes are listed. Nodes of another program are in no other layer.
+    expect(
+        &[&["a", "gone"]],
+        &[&["a", "b", "c", "d", "e", "f"]],
+        &[("a", None, "fused with b, c, d and 2 more")],
+    );
+    // A node in common is not enough: a rename of the main node is no fusion.
+    expect(
+        &[&["product", "bias", "relu"]],
+        &[&["scores", "bias", "relu"]],
+        &[("scores", None, "added"), ("product", None, "removed")],
+    );
+}
+
+#[test]
+fn reports_without_fused_nodes_are_compared_by_main_nodes() {
+    let new = fused(&[&["a", "b"], &["c", "d"]]);
+    let text = fused(&[&["a"], &["b"]]).to_json().expect("JSON");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for layer in value["layers"].as_array_mut().expect("layers") {
+        let layer = layer.as_object_mut().expect("a layer");
+        for newer in ["nodes", "costs"] {
+            layer.remove(newer).expect("a newer field");
+        }
+    }
+    let old = Report::parse(value.to_string().as_bytes()).expect("an older report");
+    let found = words(&old, &new);
+    let found: Vec<(&str, &str)> =
+        found.iter().map(|(name, _, words)| (name.as_str(), words.as_str())).collect();
+    assert_eq!(found, [("a", ""), ("c", "added"), ("b", "removed")]);
+    let notes = Diff::new(&old, &new).notes;
+    assert!(notes.len() == 1 && notes[0].starts_with("fused nodes are not compared"), "{notes:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub struct Tuned {
     pub kernel: String,
     /// Number of instances in the program.
     pub instances: usize,
-    /// Each candidate that compiled, starting with the cost model's choice, with its time in
+    /// Each candidate that compiled, starting with the planner's choice, with its time in
     /// seconds.
     pub times: Vec<(Candidate, f64)>,
     /// Index of the chosen candidate.
@@ -56,14 +56,14 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Returns the seconds of one run with the cost model's choice and with the chosen candidate.
+    /// Returns the seconds of one run with the planner's choice and with the chosen candidate.
     pub fn seconds(&self) -> (f64, f64) {
         (self.times[0].1, self.times[self.chosen].1)
     }
 }
 
 /// Minimum relative gain of a candidate alone, and minimum share of the predicted gain that it must
-/// achieve in the program, to replace the cost model's choice.
+/// achieve in the program, to replace the planner's choice.
 const LEAST_GAIN: f64 = 0.02;
 const LEAST_SHARE: f64 = 0.25;
 
@@ -141,7 +141,7 @@ struct Tuning<'a> {
 
 impl Tuning<'_> {
     /// Tries the proposals in the program, most promising first. Keeps a proposal that achieves its
-    /// gain, and the cost model's choice otherwise.
+    /// gain, and the planner's choice otherwise.
     fn confirm(
         &self,
         result: &mut Autotuned,

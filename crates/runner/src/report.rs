@@ -6,7 +6,9 @@ use crate::kernels::{Kernel, kernels, kind, nodes};
 use crate::latency::Latency;
 use crate::peak::{Probe, measure_peak};
 use crate::verify::KernelCheck;
-use ::report::{Accuracy, Buffer, Constant, Layer, Moment, Peak, Report, ResultError, Sizes, Source, Time};
+use ::report::{
+    Accuracy, Buffer, Constant, Cost, Layer, Moment, Peak, Report, ResultError, Sizes, Source, Time,
+};
 use buffers::{Allocation, Slice};
 use compiler::{Compiled, Counter, Executable};
 use hlo::{Interface, Module, Op, Role};
@@ -189,21 +191,26 @@ fn layer(compiled: &Compiled, kernel: Kernel, target: &Target) -> Layer {
     let cost = kernel.cost(module) * runs.unwrap_or(1);
     let plan = compiled.code.plan.computations.get(&kernel.computation);
     let plan = plan.and_then(|plan| plan.instructions.get(&id));
-    let candidates = compiler::tuning::candidates(module, computation, id, target, &compiled.plan_options);
-    let names: Vec<String> = candidates.iter().map(ToString::to_string).collect();
-    let reason = match plan {
-        None => "no plan".to_owned(),
-        Some(plan) => match (plan.tuned, names.len()) {
-            (Some(chosen), _) => format!("named by the tuning file: {chosen}"),
-            (None, 0) => "follows from the kind of kernel, without candidates".to_owned(),
-            (None, count) => format!("the cost model's choice of {count} candidates: {}", names[0]),
-        },
+    let rationale = compiler::tuning::rationale(module, computation, id, target, &compiled.plan_options);
+    let candidates = rationale.iter().flat_map(|rationale| &rationale.candidates);
+    let costs = candidates.clone().filter_map(|considered| {
+        let cost = considered.cost?;
+        let (candidate, unit) = (considered.candidate.to_string(), cost.unit.to_owned());
+        Some(Cost { candidate, cost: finite(cost.amount), unit })
+    });
+    let reason = match (plan.map(|plan| plan.tuned), &rationale) {
+        (None, _) => "no plan".to_owned(),
+        (Some(Some(chosen)), _) => format!("named by the tuning file: {chosen}"),
+        (Some(None), None) => "follows from the kind of kernel, without candidates".to_owned(),
+        (Some(None), Some(rationale)) => rationale.reason.clone(),
     };
     let in_entry = kernel.computation == module.entry();
+    let nodes = nodes(module, kernel);
     Layer {
         name: instruction.name().to_owned(),
         kind: kind(module, kernel).to_owned(),
-        node: nodes(module, kernel).into_iter().next().unwrap_or_default(),
+        node: nodes.first().cloned().unwrap_or_default(),
+        nodes,
         group: if in_entry { String::new() } else { computation.name().to_owned() },
         shape: instruction.shape().to_string(),
         precision: precision(module, kernel),
@@ -216,7 +223,8 @@ fn layer(compiled: &Compiled, kernel: Kernel, target: &Target) -> Layer {
         weight_bytes: constant_slices(compiled, kernel).iter().map(|slice| slice.size).sum(),
         strategy: plan.map(ToString::to_string).unwrap_or_default(),
         reason,
-        candidates: names,
+        candidates: candidates.clone().map(|considered| considered.candidate.to_string()).collect(),
+        costs: costs.collect(),
         ..Layer::default()
     }
 }

@@ -25,12 +25,29 @@ pub(crate) const META_GRAPH: &str = "MetaGraphDef";
 ///
 /// Other files are an error without being opened: that of a pipe waits until another process writes
 /// to it, and a device may never end.
+///
+/// TensorFlow's own words describe a file that is missing.
 pub fn read_bytes(path: &Path) -> Result<Bytes> {
+    read(path, |reason| format!("{}; {reason}", path.display()))
+}
+
+/// Same as [`read_bytes`], for files that TensorFlow does not read.
+pub fn read_other(path: &Path) -> Result<Bytes> {
+    read(path, |reason| {
+        let mut reason = reason.to_owned();
+        if let Some(first) = reason.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        format!("cannot open '{}': {reason}", path.display())
+    })
+}
+
+fn read(path: &Path, message: impl Fn(&str) -> String) -> Result<Bytes> {
     let io = |e: std::io::Error| {
         // Omits the number in "No such file or directory (os error 2)".
         let reason = e.to_string();
         let reason = reason.split(" (os error").next().unwrap_or(&reason);
-        Error::invalid(format!("{}; {reason}", path.display())).coded(Code::ReadFile)
+        Error::invalid(message(reason)).coded(Code::ReadFile)
     };
     let kind = std::fs::metadata(path).map_err(io)?.file_type();
     if kind.is_dir() {

@@ -30,7 +30,7 @@ pub(crate) struct AutotuneArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_FILE)]
     #[arg(conflicts_with = "tuning")]
     pub(crate) autotune: Option<PathBuf>,
-    /// Upper bound on the seconds spent measuring; the cost model decides for the remaining kernels
+    /// Upper bound on the seconds spent measuring; the planner decides for the remaining kernels
     #[arg(
         long,
         alias = "autotune_seconds",

@@ -26,7 +26,7 @@ pub(crate) struct Autotune {
     /// measured again
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
-    /// Upper bound on the seconds spent measuring; the cost model decides for the remaining kernels
+    /// Upper bound on the seconds spent measuring; the planner decides for the remaining kernels
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     seconds: f64,
     /// Print the measurements as JSON

@@ -127,7 +127,7 @@ fn broken(budget: &Budget, findings: &[Finding]) -> Result<()> {
 }
 
 fn read_budget(path: &Path) -> Result<Budget> {
-    let bytes = tf::source::read_bytes(path)?;
+    let bytes = tf::source::read_other(path)?;
     let name = path.display().to_string();
     let text = std::str::from_utf8(&bytes);
     let text = text.map_err(|_| Error::invalid(format!("{name}: expected a budget in UTF-8")))?;

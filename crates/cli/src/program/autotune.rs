@@ -119,7 +119,7 @@ impl Tuning {
     pub(crate) fn kernels(&self, screen: &Screen) -> String {
         let mut table = Table::new([
             Column::numbers("instances").optional(),
-            Column::numbers("cost model"),
+            Column::numbers("planner"),
             Column::numbers("chosen"),
             Column::names("kernel"),
             Column::names("candidate").optional(),

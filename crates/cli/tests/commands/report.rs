@@ -55,6 +55,36 @@ fn the_json_has_the_figures_of_the_layer() {
 }
 
 #[test]
+fn a_layer_says_what_chose_its_strategy() {
+    let directory = layer();
+    let found = json(&succeed(report(directory.path()).arg("--json")));
+    let dot = &found["layers"][0];
+    assert!(dot["candidates"].as_array().is_some_and(|all| all.len() > 1), "{dot}");
+    assert_eq!(dot["costs"], serde_json::json!([]));
+    let reason = dot["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("rules without a cost; "), "{reason}");
+    assert!(reason.contains("; right: constants are packed at compile time;"), "{reason}");
+
+    let convolution = "HloModule m\n\nENTRY main {\n  x = f32[1,9,9,16] parameter(0)\n  \
+        k = f32[3,3,16,32] parameter(1)\n  ROOT y = f32[1,9,9,32] convolution(x, k), \
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n}\n";
+    write(directory.path(), "convolution.hlo", convolution);
+    let mut command = tfcompile(directory.path());
+    command.args(["report", "convolution.hlo", "--precise", "--no-time", "-q", "--json"]);
+    let found = json(&succeed(&mut command));
+    let layer = &found["layers"][0];
+    let costs = layer["costs"].as_array().expect("costs");
+    let names: Vec<&Value> = costs.iter().map(|cost| &cost["candidate"]).collect();
+    let candidates: Vec<&Value> = layer["candidates"].as_array().expect("candidates").iter().collect();
+    assert_eq!(names, candidates, "each candidate has a cost");
+    assert!(costs.iter().all(|cost| cost["unit"] == "cycles per group"), "{layer}");
+    let cost = |cost: &Value| cost["cost"].as_f64().expect("a number");
+    assert!(costs.iter().all(|other| cost(&costs[0]) <= cost(other)), "{layer}");
+    let reason = layer["reason"].as_str().expect("a reason");
+    assert!(reason.contains("pixels: the tile takes the fewest cycles per group;"), "{reason}");
+}
+
+#[test]
 fn the_page_is_one_file_that_loads_nothing() {
     let directory = layer();
     let output = succeed(report(directory.path()).args(["-o", "page.html"]));
@@ -92,6 +122,48 @@ fn a_difference_names_what_changed() {
         .map(|layer| (&layer["name"], &layer["changes"][0]))
         .collect();
     assert_eq!(named, [(&"scores".into(), &"added".into()), (&"product".into(), &"removed".into())]);
+}
+
+#[test]
+fn a_difference_names_the_nodes_that_are_fused_differently() {
+    let directory = layer();
+    // A node that is a result ends the kernel that computes it.
+    let config = read(directory.path(), "layer.config.pbtxt");
+    write(
+        directory.path(),
+        "both.config.pbtxt",
+        &format!("{config}fetch {{ id {{ node_name: \"sum\" }} }}\n"),
+    );
+    let of_config = |config: &str, more: &[&str]| {
+        let config = format!("--config={config}");
+        let mut command = tfcompile(directory.path());
+        let fixed = ["report", "layer.pbtxt", &config, "--no-time", "-q", "--json"];
+        succeed(command.args(fixed).args(more))
+    };
+    let one = of_config("layer.config.pbtxt", &[]);
+    let both = of_config("both.config.pbtxt", &[]);
+    let mut nodes: Vec<String> =
+        serde_json::from_value(json(&one)["layers"][0]["nodes"].clone()).expect("a list of names");
+    assert_eq!(nodes[0], "product", "the main node comes first");
+    nodes.sort_unstable();
+    assert_eq!(nodes, ["product", "sum", "y"]);
+    std::fs::write(directory.path().join("one.json"), one.stdout).expect("written");
+    std::fs::write(directory.path().join("both.json"), both.stdout).expect("written");
+    let layers = |output: &Output| {
+        let layers = json(output)["layers"].as_array().cloned().unwrap_or_default();
+        let part = |layer: &Value, key: &str| layer[key].clone();
+        let keys = ["name", "fused_with", "split_from"];
+        layers.iter().map(|layer| keys.map(|key| part(layer, key))).collect::<Vec<_>>()
+    };
+    let split = of_config("both.config.pbtxt", &["--diff=one.json"]);
+    let expected = serde_json::json!([["product", [], ["y"]], ["y", [], []]]);
+    assert_eq!(serde_json::json!(layers(&split)), expected);
+    let fused = of_config("layer.config.pbtxt", &["--diff=both.json"]);
+    let expected = serde_json::json!([["product", ["y"], []], ["y", [], []]]);
+    assert_eq!(serde_json::json!(layers(&fused)), expected);
+    let text = succeed(report(directory.path()).args(["--diff=both.json"])).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("fused with y\n"), "{text}");
 }
 
 #[test]
@@ -163,7 +235,7 @@ fn wrong_input_is_refused_and_nothing_is_written() {
         ("--budget=unknown.toml", "unknown.toml:2: unknown key 'speed'; expected latency, size, code,"),
         ("--budget=twice.toml", "twice.toml:2: duplicate key 'ram'"),
         ("--budget=empty.toml", "empty.toml: a budget without limits"),
-        ("--budget=missing.toml", "missing.toml; No such file"),
+        ("--budget=missing.toml", "cannot open 'missing.toml': no such file or directory"),
         ("--diff=not.json", "not.json: damaged report: missing field `name`"),
         ("--diff=not.o", "not.o: not an object file"),
         ("--seconds=0", "--seconds 0: expected a number from 0.001 to 3600"),

@@ -9,6 +9,7 @@ mod depthwise;
 mod dims;
 mod gradient;
 mod pack;
+mod rationale;
 mod rectangles;
 mod tiling;
 mod winograd;
@@ -17,6 +18,7 @@ mod winograd_kernel;
 mod winograd_matrices;
 
 pub(crate) use candidates::candidates;
+pub(crate) use rationale::rationale;
 
 pub use dense::DensePlan;
 pub use depthwise::{DepthwisePlan, PackedColumns};

@@ -11,14 +11,17 @@ mod dims;
 mod display;
 mod order;
 mod pack;
+mod rules;
 mod shared;
 
 pub use dims::{DotDims, Extent};
 pub use shared::constant_panels;
 
 pub(crate) use candidates::{candidate, candidates};
+pub(crate) use rules::reason;
 
 use order::TileOrder;
+use rules::RightOperand;
 
 use super::Planner;
 use super::block_float::BlockFloat;
@@ -393,12 +396,16 @@ impl<'m> Dot<'m> {
         Self { block_float, ..self }
     }
 
+    /// The target without what products of groups do not use, if there are groups.
+    fn group_target(&self, target: &Target) -> Option<Target> {
+        (self.grouping.is_some() || self.block_float.is_some()).then(|| target.for_groups())
+    }
+
     /// Chooses loops, tile, and packing.
     fn loops(&self, target: &Target) -> DotLoops {
-        let multiplies_groups = self.grouping.is_some() || self.block_float.is_some();
-        let groups = multiplies_groups.then(|| target.for_groups());
+        let groups = self.group_target(target);
         let target = groups.as_ref().unwrap_or(target);
-        let Self { rhs_is_constant, keeps_sums, .. } = *self;
+        let rhs_is_constant = self.rhs_is_constant;
         let DotShape { m, n, k, .. } = self.shape;
         let (lhs_fits, rhs_fits) = (self.lhs_fits(), self.rhs_fits());
         let rhs_packing = if rhs_fits { Packing::None } else { Packing::Scratch };
@@ -425,36 +432,18 @@ impl<'m> Dot<'m> {
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
         if let Some(grouping) = self.grouping {
-            // Words of a row that columns share are widened once for all of them.
-            let shares = tile::runs_in_order(tile.lanes, target);
-            let stays = self.rhs_bytes() <= target.l2_bytes && !shares;
-            tile = grouping.limited(tile, m, target).in_one_stream(m == 1 && rhs_is_constant && stays);
+            tile = grouping.limited(tile, m, target);
+            tile = tile.in_one_stream(self.is_one_stream(tile, target));
         }
         if let Some((weights, _)) = &self.weights {
             tile = weights.limited(tile, m, target);
         }
         let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
-        let mut column_parts = 0;
-        let rhs_packing = if rhs_is_constant {
-            Packing::Constant
-        } else if self.is_in_place() && self.streams_rows(tile, target) {
-            column_parts = (self.rhs_bytes() / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
-            Packing::None
-        } else if self.is_in_place()
-            && (m <= few_tiles(tile)
-                || m <= MANY_ROWS && (!self.is_sparse() || keeps_sums && self.takes_few_passes()))
-        {
-            Packing::None
-        } else {
-            Packing::Scratch
-        };
-        let is_read_again = self.is_read_again(tile, target);
-        let panels_outside = rhs_packing == Packing::Scratch || is_read_again && column_parts == 0;
-        let mut order =
-            TileOrder { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block: k };
-        if keeps_sums {
-            order.k_block = self.k_block(&order, target);
-        }
+        let right = self.right_operand(tile, target);
+        let (panels_outside, _) = self.order(tile, &right, target);
+        let (k_block, _) = self.pass(tile, right.packing, target);
+        let RightOperand { packing: rhs_packing, column_parts, .. } = right;
+        let order = TileOrder { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block };
         DotLoops::Tiled(order.lay_out(self, target))
     }
 
@@ -497,12 +486,6 @@ impl<'m> Dot<'m> {
         self.rhs_fits() && (self.dims.rhs_n_stride() == 1 || self.shape.n == 1)
     }
 
-    /// True if several tiles of rows read panels that exceed the second-level cache.
-    fn is_read_again(&self, tile: Tile, target: &Target) -> bool {
-        let panels = (self.shape.n + tile.columns() - 1) / tile.columns();
-        panels > 1 && self.shape.m > i64::from(tile.rows) && self.streams(target)
-    }
-
     /// True if the right operand comes from beyond the second-level cache. In a program, other
     /// kernels evict a constant from it between calls.
     fn streams(&self, target: &Target) -> bool {
@@ -524,76 +507,7 @@ impl<'m> Dot<'m> {
         let size = self.accumulator.byte_size() as u64;
         elements.saturating_mul(self.grouping.map_or(size, |grouping| grouping.bytes().unsigned_abs()))
     }
-
-    /// True if the result is so large, and its elements so cheap, that the order of writing
-    /// dominates. A panel's rows of the result lie on as many memory pages as there are rows; whole
-    /// rows are written, and the overwritten memory is read, at consecutive addresses.
-    fn streams_rows(&self, tile: Tile, target: &Target) -> bool {
-        // This many rows of a panel stay in the first-level cache without being packed.
-        const FEW_SUMMANDS: i64 = 128;
-        let DotShape { m, n, k, .. } = self.shape;
-        let elements = (m as u64).saturating_mul(n as u64);
-        let result = elements.saturating_mul(self.accumulator.byte_size() as u64);
-        k <= FEW_SUMMANDS
-            && m > few_tiles(tile)
-            && result > target.l2_bytes.saturating_mul(2)
-            && !self.is_sparse()
-    }
-
-    /// Summands per pass: all, unless several tiles of rows would repeatedly read a panel that
-    /// exceeds the second-level cache.
-    fn k_block(&self, order: &TileOrder, target: &Target) -> i64 {
-        const MULTIPLE: i64 = 64;
-        let DotShape { m, k, .. } = self.shape;
-        let row = order.tile.columns().saturating_mul(self.accumulator.byte_size() as i64);
-        let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
-        let is_read_again = m > i64::from(order.tile.rows);
-        if order.rhs_packing == Packing::None && is_read_again && self.is_sparse() && self.takes_few_passes()
-        {
-            return k.min(SUMMANDS_PER_PASS);
-        }
-        if order.rhs_packing == Packing::Scratch || !is_read_again || k.saturating_mul(row) <= cache / 2 {
-            return k;
-        }
-        // The rows of the left operand should stay in the cache, too.
-        let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
-        let passes = (k + block - 1) / block;
-        ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
-    }
-
-    /// True if a few passes read a panel with unfavorable row placement well: its rows are on too
-    /// many memory pages, but not all in the same lines of a cache.
-    fn takes_few_passes(&self) -> bool {
-        const PAGE: i64 = 4096;
-        const FEW: i64 = 4;
-        let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
-        stride % PAGE != 0 && self.shape.k <= FEW * SUMMANDS_PER_PASS
-    }
-
-    /// True if a panel's rows are placed unfavorably for repeated reads: on more memory pages than
-    /// the TLB of a core covers, or at multiples of a page, which all fall into the same few lines
-    /// of a cache.
-    fn is_sparse(&self) -> bool {
-        const PAGE: i64 = 4096;
-        const MANY_PAGES: i64 = 256;
-        const MANY_LINES: i64 = 64;
-        let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
-        let pages = self.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
-        pages >= MANY_PAGES || (stride % PAGE == 0 && self.shape.k >= MANY_LINES)
-    }
 }
 
 /// Number of vectors of summands beside which the final addition of a sum's lanes is negligible.
 const MANY_VECTORS: i64 = 8;
-
-/// Packing costs a pass over the operand. With more rows than this, it pays off even if the operand
-/// is read well in place.
-const MANY_ROWS: i64 = 128;
-
-/// Number of a panel's rows that lie on few enough memory pages.
-const SUMMANDS_PER_PASS: i64 = 256;
-
-/// Number of rows that form only a few tiles, too few to pay for packing.
-fn few_tiles(tile: Tile) -> i64 {
-    2 * i64::from(tile.rows)
-}

@@ -16,6 +16,11 @@ const columns = [
 ];
 if (diff) columns.splice(3, 0, ["changed", (r) => r.changes || "", (r) => r.changes || ""]);
 let total = 0;
+// The changes in words, with the first nodes that were fused or split.
+function changed(change, most) {
+  const words = (kind) => kind.replaceAll("_", " ") + (change[kind] ? " " + change[kind].slice(0, most).join(", ") + (change[kind].length > most ? ` and ${change[kind].length - most} more` : "") : "");
+  return change.changes.map(words).join(", ");
+}
 function plant() {
   for (const layer of report.layers) total += layer.seconds || 0;
   if (diff) for (const change of diff.layers) if (change.new != null) changeOf.set(change.new, change);
@@ -42,7 +47,7 @@ function plant() {
   (function measure(item) {
     item.sum = Object.fromEntries(sums.map((key) => [key, item.layer ? item.layer[key] || 0 : 0]));
     item.count = item.layer ? 1 : 0;
-    if (item.layer) { const change = changeOf.get(item.number); item.changes = change ? change.changes.join(", ").replaceAll("_", " ") : ""; }
+    if (item.layer) { const change = changeOf.get(item.number); item.changes = change ? changed(change, 3) : ""; }
     for (const child of item.items || []) { measure(child); item.count += child.count; for (const key of sums) item.sum[key] += child.sum[key]; }
   })(root);
   // A scope with most of the time says nothing when closed.
@@ -61,7 +66,7 @@ function flatten() {
   if (words || order) {
     const found = [];
     (function walk(item) {
-      if (item.layer && (!words || [nameOf(item.layer), item.layer.name, item.layer.kind, item.layer.strategy, item.layer.precision, item.changes].join("\n").toLowerCase().includes(words)))
+      if (item.layer && (!words || [nameOf(item.layer), item.layer.name, ...(item.layer.nodes || []), item.layer.kind, item.layer.strategy, item.layer.precision, item.changes].join("\n").toLowerCase().includes(words)))
         found.push({ ...item, label: nameOf(item.layer), depth: 0 });
       for (const child of item.items || []) walk(child);
     })(root);
@@ -120,18 +125,20 @@ function detail(item) {
   if (!layer) return;
   const line = (words, value) => { if (value) { const p = element("p", null, box); element("b", words + " ", p); p.append(value); } };
   line("layer", `${nameOf(layer)} (${layer.name})`);
+  if (layer.nodes && layer.nodes.length > 1) line("nodes", layer.nodes.join(", "));
   line("result", layer.shape);
   line("strategy", layer.strategy);
   line("why", layer.reason);
-  line("candidates", layer.candidates.join("; "));
+  const cost = (name) => { const found = (layer.costs || []).find((one) => one.candidate === name); return found ? `${name} (${count(found.cost)} ${found.unit})` : name; };
+  line("candidates", layer.candidates.map(cost).join("; "));
   if (layer.runs !== 1 && report.kind === "model") line("executions", layer.runs == null ? "data-dependent; the work of one is shown" : String(layer.runs));
   if (layer.accuracy) line("accuracy", `${layer.accuracy.max_ulp} ulp, ${small(layer.accuracy.max_relative)} relative, ${percent(layer.accuracy.share_of_limit)} of the limit (${layer.accuracy.input})`);
   line("not compared", layer.not_compared);
   const change = changeOf.get(item.number);
   if (change && change.old != null) {
     const before = old.layers[change.old];
-    line("changed", item.changes);
-    line("before", `${before.precision}; ${time(before.seconds)}; code ${bytes(before.code_bytes) || "shared"}; weights ${bytes(before.weight_bytes)}; ${before.strategy}`);
+    line("changed", changed(change, Infinity));
+    line("before", `${change.old_name ? change.old_name + "; " : ""}${before.precision}; ${time(before.seconds)}; code ${bytes(before.code_bytes) || "shared"}; weights ${bytes(before.weight_bytes)}; ${before.strategy}`);
   }
 }
 function show(number) {

@@ -25,18 +25,28 @@ pub(super) fn allowed(candidate: Option<Candidate>, options: Winograd) -> Winogr
     }
 }
 
-/// All candidates, the choice of the rules first.
+/// The plan without a measured choice, and whether the kernel is constant.
+pub(super) fn chosen(
+    fusion: &Fusion<'_>,
+    hero: InstructionId,
+    target: &Target,
+    winograd: Winograd,
+) -> Option<(ConvolutionPlan, bool)> {
+    let stage = Stage { fusion, hero, input: None, bands: None };
+    let planner =
+        Planner { target, winograd, allow_tf32: false, candidate: None, packings: &Packings::default() };
+    let (plan, constant) = stage.loops(planner).ok()?;
+    Some((plan, constant.is_some()))
+}
+
+/// All candidates, the planner's choice first.
 pub(crate) fn candidates(
     fusion: &Fusion<'_>,
     hero: InstructionId,
     target: &Target,
     winograd: Winograd,
 ) -> Vec<Candidate> {
-    let stage = Stage { fusion, hero, input: None, bands: None };
-    let planner =
-        Planner { target, winograd, allow_tf32: false, candidate: None, packings: &Packings::default() };
-    let Ok((chosen, constant)) = stage.loops(planner) else { return Vec::new() };
-    let is_constant = constant.is_some();
+    let Some((chosen, is_constant)) = chosen(fusion, hero, target, winograd) else { return Vec::new() };
     let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;
     match kind {
         ConvolutionKind::General { .. } => Vec::new(),
@@ -134,14 +144,7 @@ fn other_order(plan: &dense::DensePlan, dims: &ConvolutionDims) -> Option<Candid
 
 /// The best tile of each width, and the best of the others.
 fn gradients(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> Vec<Candidate> {
-    let size = accumulator.byte_size();
-    let Some(spatial) = three_dimensions(dims) else { return Vec::new() };
-    let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
-    let last = spatial[2];
-    let is_run = last.window.stride == 1;
-    let shape =
-        cost::GradientShape { features: dims.batch, outputs: dims.outputs, taps: last.output, is_run };
-    let ranked = shape.ranked(lanes, target);
+    let ranked = ranked_gradients(dims, accumulator, target);
     let mut kinds = std::collections::BTreeSet::new();
     let (best, rest): (Vec<_>, Vec<_>) = ranked
         .into_iter()
@@ -154,4 +157,20 @@ fn gradients(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target
         taps: taps as u32,
     };
     chosen.map(candidate).collect()
+}
+
+/// All tiles of a kernel gradient with their times, fastest first.
+pub(super) fn ranked_gradients(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    target: &Target,
+) -> Vec<(f64, cost::GradientChoice)> {
+    let size = accumulator.byte_size();
+    let Some(spatial) = three_dimensions(dims) else { return Vec::new() };
+    let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
+    let last = spatial[2];
+    let is_run = last.window.stride == 1;
+    let shape =
+        cost::GradientShape { features: dims.batch, outputs: dims.outputs, taps: last.output, is_run };
+    shape.ranked(lanes, target)
 }

@@ -102,12 +102,11 @@ pub(super) fn choose(
         && dims.groups == 1
         && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
     let element_bytes = grouping.map_or(size, |grouping| grouping.bytes() as usize);
-    let kernel_bytes =
-        (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(element_bytes as u64);
+    let kernel_bytes = kernel_bytes(dims, size, grouping);
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
-        _ => streams_kernel(dims, whole, kernel_bytes, size, target),
+        _ => order(dims, whole, kernel_bytes, size, target).0,
     };
     let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks(target);
     let (tiling, feature_chunks) = if let Some(bands) = bands {
@@ -142,13 +141,15 @@ fn sums(dims: &ConvolutionDims) -> i64 {
 /// second-level cache, while the previous one is in use. This pays off if the kernel is large, or
 /// much larger than the input, which is then read for each panel. A large result, however, would be
 /// written in stripes.
-fn streams_kernel(
+///
+/// Also returns the reason.
+fn order(
     dims: &ConvolutionDims,
     panels: i64,
     kernel_bytes: u64,
     size: usize,
     target: &Target,
-) -> bool {
+) -> (bool, &'static str) {
     const MANY_PANELS: i64 = 4;
     const LARGER: u64 = 4;
     let bytes = |features: i64, pixels: i64| {
@@ -158,7 +159,34 @@ fn streams_kernel(
     let pixels = dims.spatial.iter().fold(1i64, |pixels, d| pixels.saturating_mul(d.input));
     let (input, result) = (bytes(dims.inputs, pixels), bytes(dims.outputs, dims.pixels()));
     let is_larger = kernel_bytes / LARGER >= input && result <= target.l2_bytes / 4;
-    panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
+    if panels <= 1 {
+        (false, "there is one panel")
+    } else if kernel_bytes > target.l2_bytes / 2 {
+        (true, "the kernel exceeds half of the second-level cache")
+    } else if panels >= MANY_PANELS && is_larger {
+        (true, "the kernel is much larger than the input, and the result is small")
+    } else {
+        (false, "the kernel stays in the second-level cache")
+    }
+}
+
+/// Reason for the order of the loops of a plan that the rules chose.
+pub(super) fn order_reason(
+    plan: &DensePlan,
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    target: &Target,
+) -> &'static str {
+    let dims = in_groups(dims, plan.grouping);
+    let size = accumulator.byte_size();
+    order(&dims, plan.whole_panels(&dims), kernel_bytes(&dims, size, plan.grouping), size, target).1
+}
+
+/// Bytes of the kernel of a group, if `dims` are those in groups of summands.
+fn kernel_bytes(dims: &ConvolutionDims, size: usize, grouping: Option<Grouping>) -> u64 {
+    let element = grouping.map_or(size as u64, |grouping| grouping.bytes().unsigned_abs());
+    let summands = dims.taps().saturating_mul(dims.inputs).max(0) as u64;
+    summands.saturating_mul(dims.outputs as u64).saturating_mul(element)
 }
 
 /// The same convolution with groups of summands in place of input features. If each pixel ends in a

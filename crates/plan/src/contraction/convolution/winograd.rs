@@ -101,7 +101,7 @@ const REFERENCE_L2: i64 = 1 << 20;
 const REFERENCE_L1: i64 = 1 << 15;
 
 /// Minimum gain, as a fraction of the direct sum's cost.
-const LEAST_GAIN: f64 = 0.1;
+pub(super) const LEAST_GAIN: f64 = 0.1;
 
 /// Cost of reading a line of a kernel that exceeds the second-level cache, in vector multiply-adds,
 /// minus those that execute meanwhile.
@@ -183,6 +183,20 @@ fn cheapest(
     let plain = plain_cost(dims, element) * (1.0 - LEAST_GAIN);
     let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant, target), t));
     costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
+}
+
+/// Costs of a transform and of the direct sum in vector multiply-adds. The transform must be
+/// possible.
+pub(super) fn costs(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    is_constant: bool,
+    outputs: u32,
+    target: &Target,
+) -> Option<(f64, f64)> {
+    let element = accumulator.byte_size() as i64;
+    let transform = Transform::of_outputs(i64::from(outputs))?;
+    Some((cost(dims, transform, element, is_constant, target), plain_cost(dims, element)))
 }
 
 /// Fraction of the peak rate that a register tile's multiply-adds reach; the rest of the time they

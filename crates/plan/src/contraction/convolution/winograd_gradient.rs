@@ -86,7 +86,7 @@ const FEATURES_IN_ONE: i64 = 64;
 const PATCHES: (i64, i64) = (16, 64);
 
 /// Minimum gain, as a fraction of the direct sum's cost.
-const LEAST_GAIN: f64 = 0.1;
+pub(super) const LEAST_GAIN: f64 = 0.1;
 
 /// Fraction of the peak rate that a tile's multiply-adds reach; the rest of the time they wait for
 /// operands and for the end of the loop.
@@ -129,12 +129,24 @@ pub(super) fn choose(
     let pays = match allowed {
         Winograd::Never => false,
         Winograd::Small | Winograd::Large => {
-            let one = plan.together.as_deref().unwrap_or(&plan);
-            cost(dims, one, element) < plain_cost(dims, element) * (1.0 - LEAST_GAIN)
+            let (transformed, direct) = costs(dims, &plan, accumulator);
+            transformed < direct * (1.0 - LEAST_GAIN)
         }
         Winograd::Forced(_) => true,
     };
     Some(plan).filter(|_| pays)
+}
+
+/// Costs of transformed patches and of the direct sums, in multiply-adds of vectors of a cache
+/// line.
+pub(super) fn costs(
+    dims: &ConvolutionDims,
+    plan: &WinogradGradientPlan,
+    accumulator: PrimitiveType,
+) -> (f64, f64) {
+    let element = accumulator.byte_size() as i64;
+    let one = plan.together.as_deref().unwrap_or(plan);
+    (cost(dims, one, element), plain_cost(dims, element))
 }
 
 /// True if the window has 3x3 adjacent taps and moves by one pixel.
