@@ -47,17 +47,22 @@ def lite(source, options):
     """The models of packages, which LiteRT judges, or MediaPipe those with its custom operators."""
     mediapipe = lambda: packages.environment("venv-zoo-mediapipe", options.table["environment"]["mediapipe"])
 
-    def case(path):
-        feeds, fetches = interface(options.tool, path, [])
-        inputs, wanted, note = lite_models.reference(path, mediapipe)
+    def case(path, flags):
+        feeds, fetches = interface(options.tool, path, flags)
+        sizes_of = lambda feed: [int(size) for size in re.findall(r"\d+", feed["shape"].split("[")[1])]
+        shapes = [sizes_of(feed) for feed in feeds] if flags else None
+        inputs, wanted, note = lite_models.reference(path, mediapipe, shapes)
         names = [[entry["name"] for entry in entries] for entries in (feeds, fetches)]
         inputs, wanted = [dict(zip(own, arrays)) for own, arrays in zip(names, (inputs, wanted))]
-        peers = {} if note else {"litert": path, "openvino": path}
-        return Case(path, [], inputs, wanted, note, peers)
+        # Other programs would run with the sizes of the file.
+        peers = {} if note or flags else {"litert": path, "openvino": path}
+        return Case(path, flags, inputs, wanted, note, peers)
 
     for package in source["packages"]:
         for path in sorted(packages.files(package, ".tflite").rglob("*.tflite")):
-            yield f"{packages.name_of(package)}/{path.stem}", package, lambda _, path=path: case(path)
+            name = f"{packages.name_of(package)}/{path.stem}"
+            flags = source.get("flags", {}).get(name, "").split()
+            yield name, package, lambda _, path=path, flags=flags: case(path, flags)
 
 
 def graph(source, options):
