@@ -14,7 +14,7 @@ fn model() -> Vec<u8> {
     archive.require_bytes("any_batch_1/model.tflite").expect("a model").to_vec()
 }
 
-/// The same model with both sizes open: a signature of a shape is the number of sizes, and the sizes.
+/// The same model with both sizes open. The file has the number of sizes before them.
 fn fully_open() -> Vec<u8> {
     let words = |words: [i32; 3]| words.map(i32::to_le_bytes).concat();
     let (from, to) = (words([2, -1, 4]), words([2, -1, -1]));
