@@ -41,7 +41,8 @@ measurement yet. Python calls the other programs: that takes about 5 us, and 20 
 counts only in models as small as that.
 
 Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
-SavedModels; TensorFlow.js judges with the original.
+SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
+`spliceai`).
 
 The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 
