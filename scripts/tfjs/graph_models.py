@@ -21,13 +21,17 @@ OWN_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s32": np.
 
 
 def random_input(generator, shape, indices=256, kind="normal"):
-    """An array of a shape such as f32[1,2]: normal or uniform numbers, a tone with noise, or whole numbers
-    below `indices`.
+    """An array of a shape such as f32[1,2]: normal or uniform numbers, a tone with noise, one of each row's
+    elements as 1, or whole numbers below `indices`.
     """
     dtype, sizes = re.fullmatch(r"(\w+)\[([\d,]*)\]", shape).groups()
     sizes = [int(size) for size in sizes.split(",") if size]
     if dtype not in ("f16", "f32", "f64"):
         return generator.integers(0, 2 if dtype == "pred" else indices, sizes).astype(OWN_TYPES[dtype])
+    if kind == "whole":
+        return generator.integers(0, indices, sizes).astype(OWN_TYPES[dtype])
+    if kind == "one-hot":
+        return np.eye(sizes[-1], dtype=OWN_TYPES[dtype])[generator.integers(0, sizes[-1], sizes[:-1])]
     if kind == "uniform":
         return generator.random(sizes).astype(OWN_TYPES[dtype])
     noise = generator.standard_normal(sizes)

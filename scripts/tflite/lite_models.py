@@ -28,11 +28,15 @@ def random_input(generator, detail):
     return generator.integers(low, high, shape).astype(dtype)
 
 
-def reference_of_lite(path):
-    """Inputs and results of the model's signature, or first subgraph, by LiteRT."""
+def reference_of_lite(path, shapes):
+    """Inputs of these shapes, or those of the file, and results of the model's signature, or first subgraph, by
+    LiteRT.
+    """
     interpreter = Interpreter(
         model_path=str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF
     )
+    for detail, shape in zip(interpreter.get_input_details(), shapes or []):
+        interpreter.resize_tensor_input(detail["index"], shape)
     interpreter.allocate_tensors()
     generator = np.random.default_rng(0)
     inputs = []
@@ -62,13 +66,13 @@ def reference_of_mediapipe(path, python):
     return [mediapipe_graph.as_input(image)], results
 
 
-def reference(path, mediapipe):
+def reference(path, mediapipe, shapes=None):
     """Inputs and results in the order of the file, and what to say about them.
 
-    `mediapipe` returns a Python that has the package.
+    `mediapipe` returns a Python that has the package. `shapes` are the inputs' if they are not those of the file.
     """
     try:
-        return *reference_of_lite(path), ""
+        return *reference_of_lite(path, shapes), ""
     except RuntimeError as error:
         if "custom op" not in str(error):
             raise

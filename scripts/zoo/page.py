@@ -40,8 +40,9 @@ the median round; `make test-zoo BENCH=1` measures. No speed means no other prog
 measurement yet. Python calls the other programs: that takes about 5 us, and 20 us for XLA, which
 counts only in models as small as that.
 
-Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs/default-model`) to
-SavedModels; TensorFlow.js judges with the original.
+Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
+SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
+`spliceai`).
 
 The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 

@@ -47,17 +47,22 @@ def lite(source, options):
     """The models of packages, which LiteRT judges, or MediaPipe those with its custom operators."""
     mediapipe = lambda: packages.environment("venv-zoo-mediapipe", options.table["environment"]["mediapipe"])
 
-    def case(path):
-        feeds, fetches = interface(options.tool, path, [])
-        inputs, wanted, note = lite_models.reference(path, mediapipe)
+    def case(path, flags):
+        feeds, fetches = interface(options.tool, path, flags)
+        sizes_of = lambda feed: [int(size) for size in re.findall(r"\d+", feed["shape"].split("[")[1])]
+        shapes = [sizes_of(feed) for feed in feeds] if flags else None
+        inputs, wanted, note = lite_models.reference(path, mediapipe, shapes)
         names = [[entry["name"] for entry in entries] for entries in (feeds, fetches)]
         inputs, wanted = [dict(zip(own, arrays)) for own, arrays in zip(names, (inputs, wanted))]
-        peers = {} if note else {"litert": path, "openvino": path}
-        return Case(path, [], inputs, wanted, note, peers)
+        # Other programs would run with the sizes of the file.
+        peers = {} if note or flags else {"litert": path, "openvino": path}
+        return Case(path, flags, inputs, wanted, note, peers)
 
     for package in source["packages"]:
         for path in sorted(packages.files(package, ".tflite").rglob("*.tflite")):
-            yield f"{packages.name_of(package)}/{path.stem}", package, lambda _, path=path: case(path)
+            name = f"{packages.name_of(package)}/{path.stem}"
+            flags = source.get("flags", {}).get(name, "").split()
+            yield name, package, lambda _, path=path, flags=flags: case(path, flags)
 
 
 def graph(source, options):
@@ -135,6 +140,42 @@ def onnx(source, options):
             flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
+
+
+def packaged(source, options):
+    """The SavedModels, frozen graphs, and networks of Keras in packages, which TensorFlow judges."""
+    python = packages.environment("venv-zoo-tf", options.table["environment"]["tf"])
+    script = [python, HERE / "tensorflow_model.py"]
+    run_script = lambda *arguments: subprocess.run([*script, *arguments], check=True, capture_output=True, text=True)
+
+    def case(folder, path, flags, **kinds):
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".h5", ".hdf5"):
+            run_script("--save", path, folder / "model")
+            path = folder / "model"
+        feeds, fetches = interface(options.tool, path, flags)
+        generator = np.random.default_rng(0)
+        inputs = {feed["name"]: graph_models.random_input(generator, feed["shape"], **kinds) for feed in feeds}
+        file, results = folder / "feeds.npz", folder / "results.npz"
+        named = "name" if path.is_dir() else "node"
+        np.savez(file, **{feed[named]: inputs[feed["name"]] for feed in feeds})
+        run_script(path, file, results, *(fetch[named] for fetch in fetches))
+        with np.load(results) as archive:
+            wanted = {fetch["name"]: archive[str(k)] for k, fetch in enumerate(fetches)}
+        return Case(path, flags, inputs, wanted, "", {"openvino": path, "ort": path} if path.is_dir() else {})
+
+    parts = (".pb", ".h5", ".hdf5", ".index", ".data-00000-of-00001")
+    for package in source["packages"]:
+        place = packages.files(package, parts)
+        saved = [path.parent for path in place.rglob("saved_model.pb")]
+        frozen = [path for path in place.rglob("*.pb") if path.parent not in saved]
+        # Other files of Keras have weights without a network.
+        networks = [path for end in ("h5", "hdf5") for path in place.rglob(f"*.{end}") if b"model_config" in path.read_bytes()]
+        for path in sorted(saved + frozen + networks):
+            name = f"{packages.name_of(package)}/{path.stem}"
+            flags = source.get("flags", {}).get(name, "--batch 1").split()
+            kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
+            yield name, package, lambda folder, path=path, flags=flags, kinds=kinds: case(folder, path, flags, **kinds)
 
 
 def made(source, options):
@@ -294,9 +335,10 @@ def main():
     for source in options.table["source"]:
         if options.judge not in (None, source["judge"]):
             continue
-        if options.sizes and source["judge"] in ("litert", "tfjs", "jax"):
+        models = SOURCES.get(source["judge"], packaged if "packages" in source else made)
+        if options.sizes and (models in (lite, graph, packaged) or source["judge"] == "jax"):
             continue
-        for name, package, prepare in SOURCES.get(source["judge"], made)(source, options):
+        for name, package, prepare in models(source, options):
             if not options.only.search(name):
                 continue
             start = time.monotonic()

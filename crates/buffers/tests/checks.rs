@@ -163,7 +163,7 @@ fn scratch_is_apart_from_operands_results_and_other_values() {
     let message = with_scratch_at("s");
     assert!(message.contains("s overwrites"), "{message}");
     let mut a = assigned(SORT);
-    // `a`, then `b`, and the scratch behind them.
+    // `a`, then `b`, and the scratch after them.
     for (name, offset) in [("a", 0), ("b", 448)] {
         let leaf = (a.computation("main"), a.instruction("main", name), Vec::new());
         a.assignment.slices.insert(leaf, temps(offset, 400));

@@ -338,3 +338,50 @@ fn a_model_of_tensorflow_js_is_compiled_with_its_quantized_weights() {
     let refused = refuse(check.args(["check", "model.json", "--tag-set", "serve"]), directory.path());
     assert!(refused.contains("is a TensorFlow.js model: omit --tag-set"), "{refused}");
 }
+
+/// The floats of a table at the keys `x`, or 9. A graph of its own fills the table: 3 with 1.5, and
+/// 7 with -2.
+fn tfjs_model_with_table() -> serde_json::Value {
+    let types = serde_json::json!({
+        "key_dtype": {"type": "DT_INT32"}, "value_dtype": {"type": "DT_FLOAT"},
+        "Tin": {"type": "DT_INT32"}, "Tout": {"type": "DT_FLOAT"},
+    });
+    let node = |name: &str, op: &str, inputs: &[&str]| serde_json::json!({"name": name, "op": op, "input": inputs, "attr": types});
+    let constant = |name: &str, dtype: &str| serde_json::json!({"name": name, "op": "Const", "attr": {"dtype": {"type": dtype}}});
+    let weight = |name: &str, shape: &[i64], dtype: &str| serde_json::json!({"name": name, "shape": shape, "dtype": dtype});
+    serde_json::json!({
+        "format": "graph-model",
+        "modelTopology": {"node": [
+            {"name": "x", "op": "Placeholder", "attr": {
+                "dtype": {"type": "DT_INT32"}, "shape": {"shape": {"dim": [{"size": "3"}]}},
+            }},
+            node("table", "HashTableV2", &[]), constant("default", "DT_FLOAT"),
+            node("y", "LookupTableFindV2", &["table", "x", "default"]),
+        ]},
+        "modelInitializer": {"node": [
+            node("table", "HashTableV2", &[]), constant("keys", "DT_INT32"), constant("values", "DT_FLOAT"),
+            node("fill", "LookupTableImportV2", &["table", "keys", "values"]),
+        ]},
+        "signature": {"outputs": {"y": {"name": "y:0"}}},
+        "weightsManifest": [{"paths": ["weights.bin"], "weights": [
+            weight("default", &[], "float32"), weight("keys", &[2], "int32"), weight("values", &[2], "float32"),
+        ]}],
+    })
+}
+
+#[test]
+fn a_table_of_a_model_of_tensorflow_js_has_the_entries_of_its_initializer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(directory.path().join(name), bytes).expect("writable");
+    };
+    write("model.json", tfjs_model_with_table().to_string().as_bytes());
+    let floats = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let keys = [3i32, 7].map(i32::to_le_bytes).concat();
+    write("weights.bin", &[floats(&[9.0]), keys, floats(&[1.5, -2.0])].concat());
+    write("x.npy", &npz::write_npy(&Literal::from_elements(&[3], &[7i32, 4, 3])));
+    let mut run = tfcompile(directory.path());
+    succeed(run.args(["run", "model.json", "--feed", "x=x.npy", "--out", "out.npz"]));
+    let mut archive = archive(&directory.path().join("out.npz"));
+    assert_eq!(archive.require("y").expect("a result").to_vec::<f32>(), Some(vec![-2.0, 9.0, 1.5]));
+}

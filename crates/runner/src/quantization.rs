@@ -151,7 +151,7 @@ pub fn quantize(
     Ok((quantized, report))
 }
 
-/// What was decided on a program, for the same program in another size.
+/// Decisions on a program, for the same program in another size.
 struct Decisions<'a> {
     options: &'a QuantizationOptions,
     /// The program before the change.

@@ -12,14 +12,18 @@ mod weights;
 
 use bytes::Bytes;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use support::{Code, Coded as _, Error, Result};
 use tf::proto::attr_value::Value as Attribute;
-use tf::proto::{GraphDef, MetaGraphDef, NodeDef, SignatureDef, TensorInfo};
+use tf::proto::{CollectionDef, GraphDef, MetaGraphDef, NodeDef, NodeList, SignatureDef, TensorInfo};
 use weights::Weights;
 
 /// Key of the signature of a model.
 const SIGNATURE: &str = "serving_default";
+
+/// Key of the collection of the nodes that fill tables.
+const TABLES: &str = "table_initializer";
 
 /// True if a file is JSON, and not a model of another format: an object, or a list of weights.
 pub fn is_json(bytes: &[u8]) -> bool {
@@ -28,8 +32,8 @@ pub fn is_json(bytes: &[u8]) -> bool {
 
 /// Reads a model. `bytes` are the contents of the file `path`, next to which the weights are.
 ///
-/// Errors: `invalid` for damaged and missing files, `unsupported` for layers models of Keras and
-/// for models with tables. They name the node or the weight.
+/// Errors: `invalid` for damaged and missing files, `unsupported` for layers models of Keras. They
+/// name the node or the weight.
 pub fn read(path: &Path, bytes: &Bytes) -> Result<MetaGraphDef> {
     let model: Value = serde_json::from_slice(bytes)
         .map_err(|e| Error::invalid(format!("cannot parse the JSON: {e}")))
@@ -54,14 +58,11 @@ pub fn read(path: &Path, bytes: &Bytes) -> Result<MetaGraphDef> {
         )
         .coded(Code::ParseFile));
     }
-    let initializer = model.get("modelInitializer").and_then(|graph| graph.get("node"));
-    if initializer.and_then(Value::as_array).is_some_and(|nodes| !nodes.is_empty()) {
-        return Err(Error::unsupported(
-            "the model has a modelInitializer, which fills tables: convert the SavedModel with tfcompile instead",
-        )
-        .coded(Code::ParseFile));
-    }
     let mut graph = tf::source::graph_from_json(topology, "modelTopology")?;
+    let initializers = match model.get("modelInitializer").filter(|value| !value.is_null()) {
+        Some(value) => add_initializer(&mut graph, tf::source::graph_from_json(value, "modelInitializer")?),
+        None => Vec::new(),
+    };
     let weights = Weights::read(path, model.get("weightsManifest"))?;
     graph::complete(&mut graph, &weights).coded(Code::Graph)?;
     Ok(MetaGraphDef {
@@ -70,8 +71,32 @@ pub fn read(path: &Path, bytes: &Bytes) -> Result<MetaGraphDef> {
             .map(|signature| (SIGNATURE.to_owned(), signature))
             .collect(),
         graph_def: Some(graph),
+        collection_def: [(TABLES.to_owned(), collection(initializers))].into(),
         ..MetaGraphDef::default()
     })
+}
+
+/// Adds the graph that fills the tables, and returns its nodes that do so: those that no other one
+/// reads. A table is a node of the same name in both graphs.
+fn add_initializer(graph: &mut GraphDef, initializer: GraphDef) -> Vec<String> {
+    let present: BTreeSet<String> = graph.node.iter().map(|node| node.name.clone()).collect();
+    let read: BTreeSet<String> =
+        initializer.node.iter().flat_map(|node| &node.input).map(|input| node_of(input)).collect();
+    let last = initializer.node.iter().filter(|node| !read.contains(&node.name));
+    let last = last.map(|node| node.name.clone()).collect();
+    graph.node.extend(initializer.node.into_iter().filter(|node| !present.contains(&node.name)));
+    last
+}
+
+/// Name of the node that an input names.
+fn node_of(input: &str) -> String {
+    let input = input.strip_prefix('^').unwrap_or(input);
+    input.split_once(':').map_or(input, |(node, _)| node).to_owned()
+}
+
+/// A collection of nodes.
+fn collection(nodes: Vec<String>) -> CollectionDef {
+    CollectionDef { node_list: Some(NodeList { value: nodes }), ..CollectionDef::default() }
 }
 
 /// Returns the signature, if the model has one. Older converters wrote it as metadata of the user.

@@ -213,7 +213,10 @@ fn damaged_models_are_refused() {
     refused(&json!({"node": []}), "it has no modelTopology");
     refused(&json!([{"weights": [], "paths": []}]), "lists weights of TensorFlow.js, but no graph");
     refused(&json!({"format": "layers-model", "modelTopology": {}}), "--input_format=tfjs_layers_model");
-    refused(&json!({"modelTopology": {}, "modelInitializer": {"node": [{}]}}), "fills tables");
+    refused(
+        &json!({"modelTopology": {}, "modelInitializer": {"node": [{"name": 3}]}}),
+        "modelInitializer: node[0].name: expected a string",
+    );
     let error = tfjs::read(Path::new("m.json"), &Bytes::from("{\"modelTopology\": {")).expect_err("refused");
     assert!(error.to_string().contains("cannot parse the JSON: EOF while parsing"), "{error}");
     let deep = "[".repeat(1 << 20);

@@ -57,6 +57,15 @@ pub(crate) struct Converted {
     pub(crate) graph: GraphDef,
     pub(crate) config: Config,
     pub(crate) initial: BTreeMap<String, Literal>,
+    /// Feeds with the sizes of the file, which leaves sizes other than the first open.
+    pub(crate) settled: Vec<Settled>,
+}
+
+/// A feed with the sizes of the file, and which of them the file leaves open.
+pub(crate) struct Settled {
+    pub(crate) node: String,
+    pub(crate) sizes: Vec<i64>,
+    pub(crate) open: Vec<bool>,
 }
 
 /// Converts the subgraph of a signature, or the first one. `keeps_open` leaves open the sizes of
@@ -101,6 +110,7 @@ pub(crate) fn convert(
         None => (tensor_names(&subgraph.inputs), tensor_names(&subgraph.outputs)),
     };
     let mut names = Names::default();
+    let mut settled = Vec::new();
     for (name, tensor) in inputs {
         let Tensor { data_type, sizes, open, .. } = &subgraph.tensors[tensor];
         let is_open = |d: usize| keeps_open && open.get(d).is_some_and(|is_open| *is_open);
@@ -111,6 +121,10 @@ pub(crate) fn convert(
             body.add(&of_node(&subgraph.tensors[tensor].name), "Placeholder", &[], attributes)?.remove(0);
         if let Some(quantization) = &subgraph.tensors[tensor].quantization {
             quantization.state(&mut body, 0, &value);
+        }
+        // The first dimension is the batch, for which the file's size is mostly a good one.
+        if !keeps_open && open.iter().skip(1).any(|is_open| *is_open) {
+            settled.push(Settled { node: value.node.clone(), sizes: sizes.clone(), open: open.clone() });
         }
         config.feed.push(Feed {
             id: Some(TensorId { node_name: value.node.clone(), output_index: 0 }),
@@ -144,7 +158,7 @@ pub(crate) fn convert(
     }
     let library = FunctionDefLibrary { function: converter.library, ..FunctionDefLibrary::default() };
     let graph = GraphDef { node: body.nodes, library: Some(library), ..GraphDef::default() };
-    Ok(Converted { graph, config, initial: converter.initial })
+    Ok(Converted { graph, config, initial: converter.initial, settled })
 }
 
 /// Gives the nodes that compute an operator's results the names of its tensors. The operator's

@@ -17,6 +17,7 @@ mod sparse;
 mod variables;
 
 use bytes::Bytes;
+use convert::Settled;
 use support::{Code, Coded as _, Error, Result};
 use tf::model::Foreign;
 
@@ -68,6 +69,7 @@ pub fn read(bytes: &Bytes, selection: Selection<'_>) -> Result<Foreign> {
         let known = keys.join(", ");
         notes.push(format!("the model's first subgraph is compiled; --signature selects another: {known}"));
     }
+    notes.extend(converted.settled.iter().map(settled_note));
     Ok(Foreign {
         kind: "tflite".to_owned(),
         graph: converted.graph,
@@ -75,4 +77,17 @@ pub fn read(bytes: &Bytes, selection: Selection<'_>) -> Result<Foreign> {
         initial: converted.initial,
         notes,
     })
+}
+
+/// Says which sizes of a feed the caller may choose.
+fn settled_note(feed: &Settled) -> String {
+    let Settled { node, sizes, open } = feed;
+    let list = |sizes: Vec<String>| sizes.join(",");
+    let shape = list(sizes.iter().map(i64::to_string).collect());
+    let asked = |(size, is_open): (&i64, &bool)| if *is_open { "?".to_owned() } else { size.to_string() };
+    let asked = list(sizes.iter().zip(open).map(asked).collect());
+    format!(
+        "the file gives the feed '{node}' the sizes [{shape}] and leaves [{asked}] open; set them with \
+         --shape {node}={asked}, with numbers for ?"
+    )
 }

@@ -1,4 +1,5 @@
-//! Integers that comparisons and sums read as floats, as converters write it for ops without integers.
+//! Integers that comparisons and sums read as floats, as converters write it for ops without
+//! integers.
 
 use super::interval::Interval;
 use crate::{Computation, InstructionId, Op};

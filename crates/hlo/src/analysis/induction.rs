@@ -197,8 +197,8 @@ pub(super) fn linear(
     (is_small(linear.multiplier) && is_small(linear.offset) && linear.multiplier != 0).then_some(linear)
 }
 
-/// Returns the range of a scalar integer's type, and true: other values wrap. For a float, the range
-/// within which its type has all whole numbers, and false.
+/// Returns the range of a scalar integer's type, and true: other values wrap. For a float, the
+/// range within which its type has all whole numbers, and false.
 fn values(computation: &Computation, id: InstructionId) -> Option<(Interval, bool)> {
     let shape = computation[id].shape().as_array()?;
     let element_type = shape.element_type;

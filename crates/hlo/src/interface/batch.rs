@@ -3,8 +3,8 @@
 use super::{Interface, NamedDimension, Output};
 
 impl Interface {
-    /// Returns the interface of one row of a batch, whose only named dimension is the leading one of
-    /// arrays: the dimension has size 1, and the size is no argument.
+    /// Returns the interface of one row of a batch, whose only named dimension is the leading one
+    /// of arrays: the dimension has size 1, and the size is no argument.
     #[must_use]
     pub fn of_row(&self) -> Self {
         let mut arguments = self.arguments().to_vec();

@@ -1,5 +1,5 @@
-//! Quantization of a program for a batch of any size. One row decides, and the program for each size
-//! follows.
+//! Quantization of a program for a batch of any size. One row decides, and the program for each
+//! size follows.
 
 use super::{Boundary, Decisions, canonical, points};
 use hlo::{Interface, Module, Program, SizedModule};
