@@ -278,23 +278,14 @@ fn linear_element(
                 let is_below = |a: LinearElement, b: LinearElement| {
                     a.range(module, scope).1.zip(b.range(module, scope).0).is_some_and(|(a, b)| a <= b)
                 };
-                return Some(match (is_below(a, b), is_below(b, a)) {
-                    (true, _) => {
-                        if is_minimum {
-                            a
-                        } else {
-                            b
-                        }
-                    }
-                    (_, true) => {
-                        if is_minimum {
-                            b
-                        } else {
-                            a
-                        }
-                    }
-                    _ => unknown,
-                });
+                let (below, above) = if is_below(a, b) {
+                    (a, b)
+                } else if is_below(b, a) {
+                    (b, a)
+                } else {
+                    return Some(unknown);
+                };
+                return Some(if is_minimum { below } else { above });
             }
             _ => return Some(unknown),
         }

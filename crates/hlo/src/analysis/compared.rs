@@ -77,7 +77,9 @@ pub(super) fn whole(computation: &Computation, mut id: InstructionId) -> Option<
         match instruction.op() {
             Op::Constant { literal } if literal.array_shape().element_count() == 1 => {
                 let Scalar::Float(number) = literal.scalar_at(0) else { return None };
-                let is_whole = number.fract() == 0.0 && number.abs() < 2f64.powi(62);
+                // A total order has another place for -0.
+                let is_other_zero = number == 0.0 && number.is_sign_negative();
+                let is_whole = number.fract() == 0.0 && number.abs() < 2f64.powi(62) && !is_other_zero;
                 return is_whole.then_some(Compared::Number(number as i128));
             }
             Op::Reshape {} | Op::Copy {} => id = operand?,
