@@ -278,7 +278,8 @@ def judge(options, source, package, name, prepare):
             return None
         except (subprocess.CalledProcessError, ValueError, RuntimeError) as error:
             text = reason(error) if isinstance(error, subprocess.CalledProcessError) else str(error)
-            row.update(rejected=text, as_stated=False)
+            # Records name files as packages do, wherever they are here.
+            row.update(rejected=text.replace(f"{packages.CACHE}/", ""), as_stated=False)
         if rejected:
             row["as_stated"] = rejected in row.get("rejected", "")
             row.update({"rejected": rejected} if row["as_stated"] else {})
