@@ -298,8 +298,7 @@ def measured(options, name):
     rows = {row["model"]: row for row in json.loads(options.record.read_text())}
     if name not in rows:
         return None
-    # Times with other numbers of threads stay.
-    return {**rows[name], "times": {**rows[name].get("times", {}), **speed.measure(options, place)}}
+    return {**rows[name], "times": speed.measure(options, place)}
 
 
 def text_of(row, rejected):
@@ -360,11 +359,11 @@ def main():
 
 
 def update(path, row):
-    """Puts a row into a record. Without new times, the recorded ones stay."""
+    """Puts a row into a record. Recorded times with other numbers of threads stay."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = {old["model"]: old for old in json.loads(path.read_text())} if path.exists() else {}
-    times = rows.get(row["model"], {}).get("times")
-    row = {**row, **({"times": times} if times and "times" not in row and "rejected" not in row else {})}
+    times = {**rows.get(row["model"], {}).get("times", {}), **row.get("times", {})}
+    row = {**row, **({"times": times} if times and "rejected" not in row else {})}
     rows[row["model"]] = row
     lines = [json.dumps(rows[name], separators=(", ", ": ")) for name in sorted(rows)]
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
