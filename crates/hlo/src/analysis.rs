@@ -21,6 +21,7 @@ mod trip_count;
 mod tests;
 
 pub use channel_constant::ChannelConstant;
+pub use compared::largest_exact_integer;
 pub use cost::Cost;
 pub use executions::{executions, loop_iterations};
 pub use independence::{Dependence, RowUse, independent_rows};

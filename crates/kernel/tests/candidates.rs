@@ -244,7 +244,7 @@ fn a_dot_names_the_rules_that_chose() {
         ((along, [37, 45, 75], true), ("constants are packed", stay, fits)),
         ((along, [8, 45, 75], false), ("at most two tiles", all, all)),
         ((along, [100, 45, 75], false), ("few rows read it", stay, fits)),
-        ((along, [300, 45, 75], false), ("so many rows read it", packed, once)),
+        ((along, [300, 45, 75], false), ("packing pays off above 128 rows", packed, once)),
         ((across, [300, 45, 75], false), ("tiles cannot read its type", packed, once)),
         // 16 MB of results.
         ((along, [4000, 8, 1000], false), ("whole rows are written", "rows of the result", fits)),

@@ -2,7 +2,7 @@
 
 use crate::builder::{Builder, Scope, integer_vector};
 use evaluator::{Evaluator, Limits};
-use hlo::analysis::{Range, range_in};
+use hlo::analysis::{Range, largest_exact_integer, range_in};
 use hlo::{Computation, InstructionId, Module, Op, Opcode};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape, index};
 use support::Result;
@@ -308,9 +308,6 @@ fn is_float(computation: &Computation, id: InstructionId) -> bool {
     array.is_some_and(|array| matches!(array.element_type, PrimitiveType::F32 | PrimitiveType::F64))
 }
 
-/// Integers that `f32` has all of.
-const EXACT: u64 = (1 << 24) - 1;
-
 /// Returns an integer that is converted to a float, plus whole numbers, if `f32` has all of them.
 /// Converters of models count with floats.
 fn sum_of_floats(
@@ -320,6 +317,7 @@ fn sum_of_floats(
     position: usize,
     additions: usize,
 ) -> Option<LinearElement> {
+    let largest = largest_exact_integer(PrimitiveType::F32)?.unsigned_abs();
     let (mut sum, mut total) = (0i64, 0u64);
     for _ in 0..additions {
         let (op, operands) = (scope.computation[id].op().clone(), scope.computation[id].operands().to_vec());
@@ -332,7 +330,7 @@ fn sum_of_floats(
                     _ => return None,
                 };
                 let number = *number.floats()?.get(position)?;
-                let is_whole = number.fract() == 0.0 && number.abs() <= EXACT as f64;
+                let is_whole = number.fract() == 0.0 && number.abs() <= largest as f64;
                 let number = is_whole.then_some(number as i64)?;
                 (sum, total) = (sum + number, total + number.unsigned_abs());
                 id = other;
@@ -341,7 +339,7 @@ fn sum_of_floats(
                 let element = linear_element(module, scope, integer, position, additions)?;
                 let (low, high) = element.range(module, scope);
                 // No partial sum is larger than all numbers together.
-                let is_kept = |end: i64| end.unsigned_abs().saturating_add(total) <= EXACT;
+                let is_kept = |end: i64| end.unsigned_abs().saturating_add(total) <= largest;
                 let offset = element.offset.checked_add(sum)?;
                 return (is_kept(low?) && is_kept(high?)).then_some(LinearElement { offset, ..element });
             }

@@ -47,9 +47,9 @@ pub(super) fn integers(
     integers.iter().any(is_exact).then_some(integers)
 }
 
-/// Returns the whole numbers that a type of floats has all of, and that no other number is rounded
-/// to.
-pub(super) fn whole_numbers(element_type: PrimitiveType) -> Option<Interval> {
+/// Returns the largest integer up to which a type of floats has all integers, and to which no other
+/// one is rounded. `None` for other types and for floats of 8 bits or fewer.
+pub fn largest_exact_integer(element_type: PrimitiveType) -> Option<i64> {
     let digits = match element_type {
         PrimitiveType::F64 => 53,
         PrimitiveType::F32 => 24,
@@ -57,7 +57,13 @@ pub(super) fn whole_numbers(element_type: PrimitiveType) -> Option<Interval> {
         PrimitiveType::Bf16 => 8,
         _ => return None,
     };
-    Some(Interval::new(1 - (1 << digits), (1 << digits) - 1))
+    Some((1 << digits) - 1)
+}
+
+/// Returns the interval of these integers.
+pub(super) fn whole_numbers(element_type: PrimitiveType) -> Option<Interval> {
+    let largest = i128::from(largest_exact_integer(element_type)?);
+    Some(Interval::new(-largest, largest))
 }
 
 /// Returns the instructions with the integers of operands.

@@ -74,7 +74,7 @@ impl Dot<'_> {
         } else if m <= few_tiles(tile) {
             choose(Packing::None, "at most two tiles read it, too few to pay for packing")
         } else if m > MANY_ROWS {
-            choose(Packing::Scratch, "so many rows read it that packing pays off")
+            choose(Packing::Scratch, "packing pays off above 128 rows")
         } else if !self.is_sparse() {
             choose(Packing::None, "few rows read it, and its rows are on few memory pages")
         } else if self.keeps_sums && self.takes_few_passes() {
