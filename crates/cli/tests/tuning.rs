@@ -182,3 +182,28 @@ fn the_drop_in_command_accepts_the_flags_too() {
     let text = compile(&["--tuning=t.tuning", "--verbose"]);
     assert!(text.contains("as tuned: tile="), "{text}");
 }
+
+/// A batch of up to 9 rows has code for 1, 2, 4, and 8, and none for 9.
+#[test]
+fn the_sizes_of_a_batch_are_measured() {
+    let place = tempfile::tempdir().expect("a directory");
+    let placeholder = |name: &str| {
+        format!(
+            "node {{ name: \"{name}\" op: \"Placeholder\" attr {{ key: \"dtype\" value {{ type: DT_FLOAT }} }} }}\n"
+        )
+    };
+    let product = "node { name: \"z\" op: \"MatMul\" input: \"x\" input: \"y\" \
+                   attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    let graph = [&placeholder("x"), &placeholder("y"), product].concat();
+    let config = "feed { id { node_name: \"x\" } shape { dim { size: -1 name: \"rows\" } dim { size: 3 } } }\n\
+                  feed { id { node_name: \"y\" } shape { dim { size: 3 } dim { size: 2 } } }\n\
+                  fetch { id { node_name: \"z\" } }\ndimension { name: \"rows\" min: 1 max: 9 }\n";
+    std::fs::write(place.path().join("graph.pbtxt"), graph).expect("writable");
+    std::fs::write(place.path().join("config.pbtxt"), config).expect("writable");
+    let mut command = tfcompile(place.path());
+    command.args(["autotune", "graph.pbtxt", "--config", "config.pbtxt", "-o", "t.tuning", "--seconds", "1"]);
+    succeed(&mut command);
+    let table = std::fs::read_to_string(place.path().join("t.tuning")).expect("written");
+    assert!(table.contains("dot f32[8,3]c1 f32[3,2]c0 -> f32[8,2]"), "{table}");
+    assert!(!table.contains("[9,"), "{table}");
+}
