@@ -41,7 +41,8 @@
 //! - [`Walk`] visits nested statements in one traversal.
 //! - [`dedup()`] replaces functions with the same body by one of them; [`stack`] bounds the stack
 //!   that the entry needs; [`in_turn`] interleaves independent straight-line code, so that a core
-//!   executes several dependency chains at once.
+//!   executes several dependency chains at once, and [`with_joined_lookups`] joins lookups of bytes
+//!   that would not fill a register.
 
 mod builder;
 mod dedup;
@@ -52,6 +53,7 @@ mod frame;
 mod interleave;
 pub mod language;
 pub mod launch;
+mod lookups;
 pub mod stack;
 mod text;
 mod uniform;
@@ -63,6 +65,7 @@ pub use dedup::dedup;
 pub use frame::FrameLayout;
 pub use interleave::in_turn;
 pub use language::*;
+pub use lookups::with_joined_lookups;
 pub use text::parse;
 pub use verify::verify;
 pub use walk::Walk;

@@ -191,4 +191,14 @@ impl Target {
     pub fn lanes(&self, element_bytes: usize) -> u32 {
         (self.vector_bytes / element_bytes as u32).max(1)
     }
+
+    /// Returns the largest number of bytes that are looked up in a table at once.
+    pub fn byte_lookup_lanes(&self) -> u32 {
+        match self.byte_lookups {
+            Some(ByteLookups::Permute) => self.vector_bytes.min(64),
+            Some(ByteLookups::Shuffle) => self.vector_bytes,
+            Some(ByteLookups::Registers) => 16,
+            None => 1,
+        }
+    }
 }

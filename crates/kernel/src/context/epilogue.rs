@@ -7,7 +7,7 @@
 use crate::context::{Frame, KernelContext};
 use crate::element::Element;
 use crate::index::{Index, Position};
-use hlo::{InstructionId, Op};
+use hlo::{InstructionId, Module, Op};
 use plan::{Fusion, Position as Place};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -24,6 +24,8 @@ pub(crate) struct Epilogue<'a> {
     has_elementary_functions: bool,
     /// True if some steps compute with 64 bits, in two vectors for each vector of sums.
     has_wide_steps: bool,
+    /// True if bytes are looked up in a table.
+    looks_up_bytes: bool,
 }
 
 /// Number of steps, such as the scaling of a quantized layer, that are most of a tile's code if
@@ -47,13 +49,18 @@ enum Move<'a> {
 }
 
 impl<'a> Epilogue<'a> {
-    fn new(fusion: &Fusion<'a>, contraction: InstructionId) -> Result<Self> {
+    fn new(module: &Module, fusion: &Fusion<'a>, contraction: InstructionId) -> Result<Self> {
         let dependents = dependents(fusion, contraction);
         let is_wide = |&id: &InstructionId| {
             fusion.body[id].shape().as_array().is_some_and(|shape| shape.element_type.byte_size() == 8)
         };
+        let is_lookup = |&id: &InstructionId| match fusion.body[id].op() {
+            Op::Map { to_apply, .. } => hlo::byte_table(&module[*to_apply]).is_some(),
+            _ => false,
+        };
         Ok(Self {
             has_wide_steps: dependents.iter().any(is_wide),
+            looks_up_bytes: dependents.iter().any(is_lookup),
             dependents,
             moves: moves(fusion, contraction)?,
             has_elementary_functions: has_elementary_functions(fusion, contraction),
@@ -70,6 +77,10 @@ impl<'a> Epilogue<'a> {
         let is_long = self.dependents.len() >= MANY_STEPS;
         let few = if self.has_wide_steps { FEW_SUMMANDS } else { SOME_SUMMANDS };
         self.has_elementary_functions || is_long && summands > few
+    }
+
+    pub(crate) fn looks_up_bytes(&self) -> bool {
+        self.looks_up_bytes
     }
 
     /// Maps the position of a contraction's element to its position in what the kernel computes.
@@ -94,7 +105,7 @@ impl<'a> KernelContext<'a> {
         if let Some(epilogue) = self.epilogues.get(&contraction) {
             return Ok(Rc::clone(epilogue));
         }
-        let epilogue = Rc::new(Epilogue::new(&self.fusion, contraction)?);
+        let epilogue = Rc::new(Epilogue::new(self.module, &self.fusion, contraction)?);
         self.epilogues.insert(contraction, Rc::clone(&epilogue));
         Ok(epilogue)
     }

@@ -8,7 +8,10 @@ use crate::elemental::conversion;
 use crate::index::{Index, Position};
 use crate::narrow;
 use hlo::InstructionId;
-use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn};
+use nest::{
+    Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn,
+    with_joined_lookups,
+};
 use plan::PanelLayout;
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -175,15 +178,18 @@ pub(crate) fn finish_rows(
     mut finish: impl FnMut(&mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
 ) -> Result<()> {
     let rows = sums.len() / per_row;
+    let lookup_lanes = cx.target().byte_lookup_lanes();
     let are_floats = sums.first().is_some_and(|&sum| cx.ty(sum).scalar.is_float());
     let summands = if are_floats { 0 } else { summands };
     let size = sums.iter().map(|&sum| bytes_of(cx.ty(sum))).max().unwrap_or(0) as i64;
     let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
     if rows < 2 || !fits || !cx.epilogue_of(contraction)?.is_apart(summands) {
         // One vector of columns after the other, so that few of their constants are in registers.
-        let places = (0..per_row).flat_map(|column| (0..rows).map(move |row| (row, column)));
-        return places.into_iter().try_for_each(|(row, column)| {
-            finish(cx, &Index::constant(row as i64), column, sums[row * per_row + column])
+        let mut places = (0..per_row).flat_map(|column| (0..rows).map(move |row| (row, column)));
+        return with_joined_lookups(cx, lookup_lanes, |cx| {
+            places.try_for_each(|(row, column)| {
+                finish(cx, &Index::constant(row as i64), column, sums[row * per_row + column])
+            })
         });
     }
     let slot = sums_slot(cx)?;
@@ -194,20 +200,28 @@ pub(crate) fn finish_rows(
         cx.store(sum, pointer, alignment);
     }
     // Interleaving some vectors keeps the arithmetic units busy while their values still fit into
-    // the registers.
-    let at_once = if cx.target().vector_registers >= 32 { 4 } else { 2 };
-    let fills = |&step: &usize| rows.is_multiple_of(step) && step * per_row <= at_once;
-    let step = [4, 2].into_iter().find(fills).unwrap_or(1);
-    cx.for_range(0, rows as i64, step as i64, |cx, row| {
-        let first = cx.scalar_value(&row)?;
+    // the registers. Bytes that are looked up are few, and joined they fill one.
+    let looks_up = cx.epilogue_of(contraction)?.looks_up_bytes();
+    let at_once = if cx.target().vector_registers >= 32 || looks_up && lookup_lanes > 1 { 4 } else { 2 };
+    let fits = |&step: &usize| step <= rows && step * per_row <= at_once;
+    let fills = |step: &usize| rows.is_multiple_of(*step) && fits(step);
+    let step = if looks_up { [4, 2].into_iter().find(fits) } else { [4, 2].into_iter().find(fills) };
+    let step = step.unwrap_or(1);
+    let mut emit = |cx: &mut KernelContext<'_>, row: &Index, step: usize| {
+        let first = cx.scalar_value(row)?;
         let at = cx.offset(slot, first, per_row as i64 * size);
-        in_turn(cx, 0..step * per_row, at_once, |cx, number| {
-            let pointer = cx.offset_bytes(at, number as i64 * size);
-            let ty = types[number % per_row];
-            let sum = cx.load(ty, pointer, alignment_of(ty, size));
-            finish(cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+        with_joined_lookups(cx, lookup_lanes, |cx| {
+            in_turn(cx, 0..step * per_row, at_once, |cx, number| {
+                let pointer = cx.offset_bytes(at, number as i64 * size);
+                let ty = types[number % per_row];
+                let sum = cx.load(ty, pointer, alignment_of(ty, size));
+                finish(cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+            })
         })
-    })
+    };
+    let rest = rows % step;
+    cx.for_range(0, (rows - rest) as i64, step as i64, |cx, row| emit(cx, &row, step))?;
+    if rest > 0 { emit(cx, &Index::constant((rows - rest) as i64), rest) } else { Ok(()) }
 }
 
 /// Returns the size of all lanes in bytes.
