@@ -17,6 +17,18 @@ const QUARTER: usize = 64;
 /// Bytes that `pshufb` selects from.
 const ROW: usize = 16;
 
+/// Rows whose numbers, times 16, are not negative as signed bytes.
+const ROWS_ABOVE_ZERO: usize = 8;
+
+/// The rows of a table, so that the exclusive or of the eight rows up to a row, or of fewer at the
+/// start, is the row of the table.
+fn differences(table: &[u8]) -> Vec<u8> {
+    let byte = |at: Option<usize>| at.map_or(0, |at| table[at]);
+    // The exclusive or of all rows up to this one.
+    let sum = |at: Option<usize>| byte(at) ^ byte(at.and_then(|at| at.checked_sub(ROWS_ABOVE_ZERO * ROW)));
+    (0..table.len()).map(|at| sum(Some(at)) ^ sum(at.checked_sub(ROW))).collect()
+}
+
 impl<'c> FunctionTranslator<'_, 'c> {
     /// Emits the entries of a table of 256 bytes at the unsigned indices `index`.
     pub(crate) fn byte_lookup(&self, table: &[u8], index: ValueId) -> Result<BasicValueEnum<'c>> {
@@ -56,25 +68,31 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
     }
 
-    /// `pshufb` selects by the lower four bits and returns 0 if the upper bit is set. A saturating
-    /// sum sets that bit if any of bits 4 to 7 differs from the number of the row.
-    fn shuffled_rows(&self, table: &[u8], index: VectorValue<'c>) -> Result<VectorValue<'c>> {
+    /// `pshufb` selects by the lower four bits and returns 0 if the upper bit is set. The index
+    /// falls by 16 from row to row, so the bit is clear for the eight rows up to that of the index,
+    /// or for fewer at the start of the table. What these rows select differs from the wanted byte
+    /// by what the rows before it would, which the rows contain ([`differences`]).
+    fn shuffled_rows(&self, table: &[u8], mut index: VectorValue<'c>) -> Result<VectorValue<'c>> {
         let width = index.get_type().get_size() as usize;
         let name = match width {
             16 => "llvm.x86.ssse3.pshuf.b.128",
             32 => "llvm.x86.avx2.pshuf.b",
             _ => "llvm.x86.avx512.pshuf.b.512",
         };
+        let step = self.bytes(&vec![ROW as u8; width]);
         let mut found: Option<VectorValue<'c>> = None;
-        for (number, row) in table.chunks_exact(ROW).enumerate() {
-            let differs =
-                self.builder.build_xor(index, self.bytes(&vec![(number * ROW) as u8; width]), "").built()?;
-            let limit = self.bytes(&vec![0x70; width]);
-            let selector =
-                self.vector_call("llvm.uadd.sat", &[index.get_type().into()], &[differs, limit])?;
-            let bytes = self.vector_call(name, &[], &[self.bytes(&row.repeat(width / ROW)), selector])?;
+        for (number, row) in differences(table).chunks_exact(ROW).enumerate() {
+            index = match number {
+                0 => index,
+                // An index of the lower half stays below 0 to the end.
+                _ if number > ROWS_ABOVE_ZERO => {
+                    self.vector_call("llvm.ssub.sat", &[index.get_type().into()], &[index, step])?
+                }
+                _ => self.builder.build_int_sub(index, step, "").built()?,
+            };
+            let bytes = self.vector_call(name, &[], &[self.bytes(&row.repeat(width / ROW)), index])?;
             found = Some(match found {
-                Some(others) => self.builder.build_or(others, bytes, "").built()?,
+                Some(others) => self.builder.build_xor(others, bytes, "").built()?,
                 None => bytes,
             });
         }
