@@ -65,7 +65,23 @@ fn compile(module: &Module, cpu: &str) -> Result<Option<Executable>> {
         }
         #[cfg(target_arch = "x86_64")]
         "x86-64-v4" => std::arch::is_x86_feature_detected!("avx512vl"),
-        _ => false,
+        // Products of bytes, without and with AVX-512, and lookups of bytes.
+        #[cfg(target_arch = "x86_64")]
+        "alderlake" => std::arch::is_x86_feature_detected!("avxvnni"),
+        #[cfg(target_arch = "x86_64")]
+        "cascadelake" => std::arch::is_x86_feature_detected!("avx512vnni"),
+        #[cfg(target_arch = "x86_64")]
+        "znver4" => {
+            std::arch::is_x86_feature_detected!("avx512bf16")
+                && std::arch::is_x86_feature_detected!("avx512vbmi")
+                && std::arch::is_x86_feature_detected!("sse4a")
+        }
+        _ if cfg!(not(target_arch = "x86_64")) => false,
+        _ => {
+            return Err(Error::invalid(format!(
+                "cannot tell whether this machine is a '{cpu}': add it to `compile` of the directive"
+            )));
+        }
     };
     if !is_here {
         return Ok(None);

@@ -137,7 +137,7 @@ impl ConvolutionDims {
     }
 
     /// True if no tap of any output is padding.
-    pub(super) fn has_all_taps(&self) -> bool {
+    pub fn has_all_taps(&self) -> bool {
         self.spatial.iter().all(|d| {
             let w = d.window;
             let last = (d.output - 1)

@@ -109,8 +109,8 @@ impl Reduction<'_> {
         header: ValueId,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        let has_row_of_tap = self.nest.dense.panels.header > 1;
-        let Some(&taps) = self.pixels.taps.get(d).filter(|_| has_row_of_tap) else {
+        let misses_taps = !self.nest.dims.has_all_taps();
+        let Some(&taps) = self.pixels.taps.get(d).filter(|_| misses_taps) else {
             let mut all = Vec::new();
             for ((part, &offset), &sum) in self.parts.iter().zip(&self.place.offsets).zip(sums) {
                 let pointer = cx.offset_bytes(header, offset);
