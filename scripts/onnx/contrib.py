@@ -536,8 +536,8 @@ def loops(add):
         body = helper.make_graph(nodes, "body", takes, gives, constants)
         outputs = case.node("Loop", [case.constant(np.array([count])), case.constant(np.array(True)), case.constant(np.int64(0)), table], 2, body=body)
         case.finish(add, outputs)
-    # A number before the first iteration is a row after it, and a flag one element. The loop ends by
-    # its trip count, or by a sum that only the run knows.
+    # A number before the first iteration is a row after it, and a flag one element. The loop ends
+    # by its trip count, or by a sum that only the run knows.
     for ending, most in (("by_its_count", 6), ("by_a_sum", 40)):
         case = Case("loops", f"a_row_after_the_first_iteration_{ending}", opset=13)
         x = case.feed(np.abs(case.normal(7, 3)))

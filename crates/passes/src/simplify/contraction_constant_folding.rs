@@ -14,8 +14,8 @@ use support::Result;
 /// with a scale. A contraction reads each weight several times, and only constants are packed for
 /// it at compile time.
 ///
-/// [`super::ConstantFolding`] leaves expressions unchanged that are larger than their constants, and
-/// large ones. Here, `f` consists of elementwise arithmetic and of changes of the shape.
+/// [`super::ConstantFolding`] leaves expressions unchanged that are larger than their constants,
+/// and large ones. Here, `f` consists of elementwise arithmetic and of changes of the shape.
 /// Expressions that round constants as large as their value remain: they quantize weights.
 ///
 /// Exact for every input, except for the last bits of transcendental functions.
