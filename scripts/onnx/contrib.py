@@ -536,6 +536,30 @@ def loops(add):
         body = helper.make_graph(nodes, "body", takes, gives, constants)
         outputs = case.node("Loop", [case.constant(np.array([count])), case.constant(np.array(True)), case.constant(np.int64(0)), table], 2, body=body)
         case.finish(add, outputs)
+    # A number before the first iteration is a row after it, and a flag one element. The loop ends
+    # by its trip count, or by a sum that only the run knows.
+    for ending, most in (("by_its_count", 6), ("by_a_sum", 40)):
+        case = Case("loops", f"a_row_after_the_first_iteration_{ending}", opset=13)
+        x = case.feed(np.abs(case.normal(7, 3)))
+        nodes = [
+            helper.make_node("Mod", ["number", "rows"], ["position"]),
+            helper.make_node("Gather", [x, "position"], ["row"]),
+            helper.make_node("Add", ["state", "row"], ["new_state"]),
+            helper.make_node("ReduceSum", ["new_state"], ["sum"], keepdims=0),
+            helper.make_node("Unsqueeze", ["sum", "axes"], ["sums"]),
+            helper.make_node("Greater", ["sums", "most"], ["new_flag"]),
+            helper.make_node("Cast", ["flag"], ["seen"], to=TensorProto.FLOAT),
+            helper.make_node("Squeeze", ["seen"], ["seen_number"]),
+            helper.make_node("Sub", ["row", "seen_number"], ["part"]),
+            helper.make_node("Not", ["new_flag"], ["goes_on"]) if ending == "by_a_sum" else helper.make_node("Identity", ["going"], ["goes_on"]),
+        ]
+        long, row = TensorProto.INT64, TensorProto.FLOAT
+        takes = [info("number", long, []), info("going", TensorProto.BOOL, None), info("state", row, None), info("flag", TensorProto.BOOL, None)]
+        gives = [info("goes_on", TensorProto.BOOL, None), info("new_state", row, None), info("new_flag", TensorProto.BOOL, None), info("part", row, None)]
+        constants = [numpy_helper.from_array(np.int64(7), "rows"), numpy_helper.from_array(np.array([0]), "axes"), numpy_helper.from_array(np.float32(20), "most")]
+        body = helper.make_graph(nodes, "body", takes, gives, constants)
+        operands = [case.constant(np.array([most])), case.constant(np.array(True)), case.constant(np.float32(0.5)), case.constant(np.array(False))]
+        case.finish(add, case.node("Loop", operands, 3, body=body))
     # Branches that return one element in arrays of different rank.
     for name, number in (("scalar", 1.0), ("vector", -1.0)):
         case = Case("loops", f"branches_with_a_{name}", opset=13)

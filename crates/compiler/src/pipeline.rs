@@ -5,15 +5,15 @@ use hlo::Module;
 use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, ByteContraction, ByteLookup,
     CallInliner, Changed, CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace,
-    ConditionalSimplifier, ConstantFolding, ConstantPanels, ConvolutionCanonicalization, ConvolutionChaining,
-    DeadCodeElimination, DecompositionExpander, Defuser, DequantizationSinking, DequantizedConstantFolding,
-    DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph, FloatNarrowing,
-    FloatRequantization, InstructionFusion, IntegerNarrowing, LayoutNormalization, MapExpander,
-    MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander, PredContractionExpander,
-    ProducerDuplication, QuantizedConstantFolding, QuantizedContraction, ReductionNormalization,
-    RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal,
-    TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier, WeightScaleSinking,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    ConditionalSimplifier, ConstantFolding, ConstantPanels, ContractionConstantFolding,
+    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DecompositionExpander, Defuser,
+    DequantizationSinking, DequantizedConstantFolding, DotOperandLayout, DynamicDimensionResults,
+    FftExpander, FlattenCallGraph, FloatNarrowing, FloatRequantization, InstructionFusion, IntegerNarrowing,
+    LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander,
+    PredContractionExpander, ProducerDuplication, QuantizedConstantFolding, QuantizedContraction,
+    ReductionNormalization, RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander,
+    SingleDevice, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
+    WeightScaleSinking, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
@@ -135,6 +135,8 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
             Box::new(AlgebraicSimplifier),
             // Row indices are compared syntactically.
             Box::new(CommonSubexpressionElimination),
+            // Before loop-invariant code motion, which would separate weights from their products.
+            Box::new(ContractionConstantFolding::default()),
             // Before loop-invariant code motion, which would widen weights of products in loops.
             Box::new(ByteContraction { only_dots: true }),
             // Before loop-invariant code motion: this pass reads kernels in the body, and leaves
@@ -154,6 +156,8 @@ fn pipeline_of(precision: Precision, widens_weights: bool) -> Pipeline {
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
             Box::new(AlgebraicSimplifier),
+            // Again, because a batch normalization or a loop's body may have left new expressions.
+            Box::new(ContractionConstantFolding::default()),
             // Reads constants of contractions in their canonical form.
             Box::new(QuantizedConstantFolding),
             Box::new(DequantizationSinking),

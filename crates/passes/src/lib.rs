@@ -69,7 +69,7 @@ pub use quantization::{
 };
 pub use simplify::{
     AlgebraicSimplifier, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
-    DeadCodeElimination, IntegerNarrowing, TupleSimplifier,
+    ContractionConstantFolding, DeadCodeElimination, IntegerNarrowing, TupleSimplifier,
 };
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
@@ -98,6 +98,7 @@ pub fn all() -> Vec<Box<dyn Pass>> {
         Box::new(ConcatenateInPlace),
         Box::new(ConstantPanels::default()),
         Box::new(ConstantFolding::default()),
+        Box::new(ContractionConstantFolding::default()),
         Box::new(ConditionalSimplifier),
         Box::new(CommonSubexpressionElimination),
         Box::new(ConvolutionCanonicalization),

@@ -32,6 +32,14 @@ const MAX_TASKS: u64 = 64;
 /// Upper bound of the number of tasks on a device.
 const MAX_DEVICE_TASKS: i64 = 1 << 40;
 
+/// Elements of the widest vectors of 32-bit numbers.
+const LANES: i64 = 16;
+
+/// The output features of a convolution, of which a few take the time of a vector.
+pub(crate) fn features_in_vectors(features: i64) -> i64 {
+    features.max(LANES)
+}
+
 /// Estimated work of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -85,9 +93,12 @@ impl Work {
                     let sizes = numbers.lhs_contracting_dims.iter().map(|&d| lhs.size(d));
                     sizes.fold(1, |all: u64, size| all.saturating_mul(size.max(0) as u64))
                 }),
-                Op::Convolution { dim_labels, .. } => operand(1).map_or(1, |kernel| {
-                    elements_of(kernel)
-                        / kernel.size(dim_labels.kernel_output_feature_dimension).max(1) as u64
+                Op::Convolution { dim_labels, feature_group_count, .. } => operand(1).map_or(1, |kernel| {
+                    let outputs = kernel.size(dim_labels.kernel_output_feature_dimension).max(1);
+                    let is_one_group = *feature_group_count == 1;
+                    let products = if is_one_group { features_in_vectors(outputs) } else { outputs };
+                    let of_all = (elements_of(kernel) / outputs as u64).saturating_mul(products as u64);
+                    of_all / outputs as u64
                 }),
                 Op::ReduceWindow { window, .. } => {
                     let counts = instruction.shape().leaves().first().map(|(_, leaf)| leaf.sizes());

@@ -11,6 +11,7 @@ use support::{Error, Result};
 use tf::{Function, NodeId};
 
 /// A loop's functions and inputs.
+#[derive(Clone)]
 pub(crate) struct Loop<'p> {
     pub(crate) condition: &'p Function,
     pub(crate) body: &'p Function,
@@ -126,6 +127,19 @@ impl<'p> Loop<'p> {
             )));
         }
         Ok((scope, predicate))
+    }
+
+    /// Returns the same loop with other values before it.
+    pub(crate) fn from(&self, inputs: Vec<Value>) -> Self {
+        Self { inputs, ..self.clone() }
+    }
+
+    /// True if the condition is known to be true before the first iteration.
+    pub(crate) fn begins(&self, cx: &mut NodeContext<'_, 'p>) -> Result<bool> {
+        let results = cx.translate_function(self.condition, &self.inputs)?;
+        let Value::Array(predicate) = cx.dereferenced(results[0]) else { return Ok(false) };
+        let known = cx.fold(predicate).filter(|known| known.array_shape().rank() == 0);
+        Ok(known.is_some_and(|known| known.scalar_at(0).as_i64() == Some(1)))
     }
 
     /// Translates the body `count` times and returns the values after the loop.

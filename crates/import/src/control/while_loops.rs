@@ -107,6 +107,9 @@ fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             {
                 probe.parts.unrolled(cx, count)
             }
+            (Failure::NewShape(error), _) if !cx.is_analysis() => {
+                probe.after_first(cx).ok().flatten().ok_or(error)
+            }
             (failure, _) => Err(failure.into_error()),
         },
     }
@@ -272,6 +275,39 @@ impl<'p> Probe<'p> {
             }
         }
         Err(unsettled(cx).into())
+    }
+
+    /// Returns the values after a loop whose first iteration changes the shape of an array that the
+    /// later ones keep: one iteration, and a loop from its results. `None` if it is not known that
+    /// the loop runs at all, because then the shape would depend on the condition.
+    fn after_first(&self, cx: &mut NodeContext<'_, 'p>) -> Result<Option<Vec<Value>>> {
+        cx.trial(|cx| {
+            cx.return_problems();
+            if !self.parts.begins(cx)? {
+                return Ok(Outcome::RollBack(None));
+            }
+            let mut inputs = self.parts.unrolled(cx, 1)?;
+            for value in &mut inputs {
+                // Bounds follow from constants, not from the arithmetic that leads to them.
+                if let Value::Array(id) = *value
+                    && cx.array(id).element_count() <= 1
+                    && let Some(known) = cx.fold(id)
+                {
+                    *value = Value::Array(cx.literal(known));
+                }
+            }
+            let mut rest = Self::new(self.parts.from(inputs), cx)?;
+            rest.promised = self.promised.map(|promised| promised.saturating_sub(1));
+            let types = rest.find_types(cx);
+            let values = match rest.trips {
+                Some(0) => rest.without_iterations(cx, types)?,
+                _ => {
+                    let settled = types.and_then(|types| rest.settle(cx, types));
+                    rest.build(cx, settled.map_err(Failure::into_error)?)?
+                }
+            };
+            Ok(Outcome::Keep(Some(values)))
+        })
     }
 
     /// Returns the values after a loop that never runs: those before it. Lists get the types that

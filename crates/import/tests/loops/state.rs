@@ -1,6 +1,6 @@
 //! State of loops: values, invariants, variables, and the properties that must not change.
 
-use crate::{loops, message, module, run, values};
+use crate::{evaluate, import, loops, message, module, run, values};
 use shape::Literal;
 
 /// Returns the size of the largest tuple that a loop of the module carries.
@@ -217,4 +217,49 @@ fn import_time_is_not_exponential_in_the_depth_of_nested_loops() {
     assert_eq!(loops(&module(&text, &["loop:2"])), DEPTH);
     let results = run(&text, &["loop:1", "loop:2"], &[Literal::scalar(0f32)]);
     assert_eq!(results, [Literal::scalar(1 << DEPTH), Literal::scalar((1 << DEPTH) as f32)]);
+}
+
+/// Returns a graph whose loop adds two numbers to a total, a single number before the first
+/// iteration, until their sum reaches a limit.
+fn add_to_a_number(going: &str) -> String {
+    format!(
+        "x: f32[2]
+        limit: f32[]
+        {going}
+        total = f32[] 0.5
+        loop = While(going, total, x, limit) T=[bool,f32,f32,f32] cond=@cond body=@body
+        fn cond(going: bool, total: f32, x: f32, limit: f32) -> going/bool {{
+        }}
+        fn body(going: bool, total: f32, x: f32, limit: f32) -> c/bool, new, x, limit {{
+        new = AddV2(total, x) T=f32
+        zero = i32[1] 0
+        sum = Sum(new, zero) T=f32 Tidx=i32 keep_dims=false
+        c = Less(sum, limit) T=f32
+        }}"
+    )
+}
+
+#[test]
+fn the_first_iteration_may_change_a_shape_that_the_others_keep() {
+    let text = add_to_a_number("going = true");
+    let x = Literal::from_elements(&[2], &[1f32, 2.0]);
+    let totals = |promises: &[(&str, i64)], limit: f32| {
+        let module = import(&text, &["loop:1"], promises).expect("the first iteration should be apart");
+        assert_eq!(loops(&module), 1, "the other iterations should be a loop");
+        values::<f32>(&evaluate(&module, &[x.clone(), Literal::scalar(limit)])[0])
+    };
+    // The sums are 4, 7, and 10.
+    for (limit, total) in [(3.0, [1.5, 2.5]), (6.5, [2.5, 4.5]), (7.5, [3.5, 6.5])] {
+        assert_eq!(totals(&[], limit), total, "{limit}");
+    }
+    // The iteration that is apart counts.
+    for (most, total) in [(1, [1.5, 2.5]), (2, [2.5, 4.5]), (5, [3.5, 6.5])] {
+        assert_eq!(totals(&[("loop", most)], 7.5), total, "{most}");
+    }
+}
+
+#[test]
+fn a_loop_that_may_not_run_must_not_change_a_shape() {
+    let message = message(&add_to_a_number("going: bool[]"), &["loop:1"]);
+    assert!(message.contains("shapes differ: f32[] and f32[2]"), "{message}");
 }

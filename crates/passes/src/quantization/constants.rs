@@ -3,13 +3,13 @@
 use super::edit::Edit;
 use crate::pass::{Changed, Pass};
 use crate::query::{executed_computations, is_static_array};
-use crate::simplify::dce;
+use crate::simplify::{constant_expression, dce};
 use hlo::analysis::ChannelConstant;
 use hlo::quantization::{Dequantize, Quantization, integer_range};
 use hlo::{Computation, InstructionId, Module, NarrowWeights, Op};
 use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use support::Result;
 
 /// `convert(f(constants)) => constant` of integers, of any size, for elementwise arithmetic `f` of
@@ -102,24 +102,7 @@ fn value(computation: &Computation, root: InstructionId) -> Option<Literal> {
     if !is_large {
         return None;
     }
-    let module = Module::new("constants");
-    let mut values: BTreeMap<InstructionId, Literal> = BTreeMap::new();
-    for id in computation.post_order().into_iter().filter(|id| steps.contains(id)) {
-        let instruction = &computation[id];
-        let value = match instruction.op() {
-            Op::Constant { literal } => literal.clone(),
-            op => {
-                let operands: Vec<&Literal> = instruction
-                    .operands()
-                    .iter()
-                    .map(|operand| values.get(operand))
-                    .collect::<Option<_>>()?;
-                evaluator::evaluate_instruction(&module, op, instruction.shape(), &operands).ok()?
-            }
-        };
-        values.insert(id, value);
-    }
-    values.remove(&root)
+    constant_expression::value(computation, &steps, root)
 }
 
 fn dequantized(

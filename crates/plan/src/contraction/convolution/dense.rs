@@ -108,7 +108,7 @@ pub(super) fn choose(
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
         _ => order(dims, whole, kernel_bytes, size, target).0,
     };
-    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks(target);
+    let task_limit = Work { operations: dims.work_in_vectors().max(0) as u64, bytes: 0 }.tasks(target);
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::All)?, 1)
     } else {
@@ -268,16 +268,19 @@ pub(super) fn split(
     panels: i64,
     panels_outside: bool,
 ) -> (i64, i64) {
-    let rows = match &dims.spatial[..] {
-        [] => dims.batch,
-        [only] if dims.batch == 1 => only.output,
-        [outer @ .., _] => outer.iter().fold(dims.batch, |n, d| n.saturating_mul(d.output)),
+    let (rows, row) = match &dims.spatial[..] {
+        [] => (dims.batch, 1),
+        [only] if dims.batch == 1 => (only.output, 1),
+        [outer @ .., last] => (outer.iter().fold(dims.batch, |n, d| n.saturating_mul(d.output)), last.output),
     };
+    let tiles_of_row = row / (2 * most).max(1);
     let parts = match dims.as_one_row() {
         Some(row) => row.pixels() / (2 * most).max(1),
         None if tiling::runs_along_images(dims, u32::try_from(most).unwrap_or(u32::MAX)) => {
             dims.pixels().saturating_mul((dims.batch + most - 1) / most.max(1))
         }
+        // A few long lines, such as sound, are divided themselves.
+        None if rows < most.min(8) && tiles_of_row > 1 => rows.saturating_mul(tiles_of_row),
         None => rows / most.min(8),
     };
     let parts = parts.max(1);
@@ -374,5 +377,16 @@ mod tests {
         assert_eq!(chunks(same(1, 7, 3, 1, 512, 512)), (1, 16));
         assert_eq!(chunks(same(1, 4, 3, 1, 4, 4)), (1, 1));
         assert_eq!(chunks(same(16, 7, 3, 1, 64, 64)), (18, 1));
+        // Sound: one or two lines with one feature, whose products take the time of a vector each.
+        // Short lines have few tiles.
+        let sound = |batch: i64, pixels: i64| {
+            let lines = same(batch, pixels, 9, 1, 1, 1);
+            let line = SpatialDimension { input: 1, output: 1, window: WindowDimension::of_size(1) };
+            ConvolutionDims { spatial: vec![line, lines.spatial[1]], ..lines }
+        };
+        assert_eq!(chunks(sound(1, 16000)), (64, 1));
+        assert_eq!(chunks(sound(2, 4000)), (64, 1));
+        assert_eq!(chunks(sound(2, 1000)), (18, 1));
+        assert_eq!(chunks(sound(2, 200)), (1, 1));
     }
 }

@@ -1,5 +1,6 @@
 //! The dimensions of a convolution, and the taps of its window that each output has.
 
+use crate::tasks::features_in_vectors;
 use hlo::{ConvolutionForm, Op, Window, WindowDimension};
 use shape::ArrayShape;
 use support::{Error, Result};
@@ -152,6 +153,13 @@ impl ConvolutionDims {
         [self.pixels(), self.taps(), self.groups, self.inputs, self.outputs]
             .into_iter()
             .fold(self.batch, i64::saturating_mul)
+    }
+
+    /// The same for a kernel whose vectors run along the output features of a group: a few features
+    /// take the time of a vector.
+    pub(super) fn work_in_vectors(&self) -> i64 {
+        let outputs = features_in_vectors(self.outputs);
+        Self { outputs, ..self.clone() }.work()
     }
 }
 

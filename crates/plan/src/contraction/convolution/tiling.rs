@@ -131,7 +131,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     let order = if runs_along_images(dims, most) { ALONG_IMAGES } else { ALONG_LINES };
     let row = sizes[order[3]];
     let rows = order[..3].iter().try_fold(1i64, |n, &d| n.checked_mul(sizes[d]))?;
-    let unit = unit(row, rows, order, most);
+    let unit = unit(row, rows, chunks, order, most);
     let counts = [sizes[order[0]], sizes[order[1]], sizes[order[2]], (row + unit - 1) / unit];
     let all = counts.iter().try_fold(1i64, |n, &count| n.checked_mul(count))?;
     let chunks = chunks.clamp(1, all.max(1));
@@ -235,9 +235,10 @@ pub(super) fn runs_along_images(dims: &ConvolutionDims, most: u32) -> bool {
 }
 
 /// The smallest part of the innermost dimension of `order` that a chunk may have. Chunks are ranges
-/// of the output's rows, or of tiles if the output is one row or the tiles run across images.
-fn unit(row: i64, rows: i64, order: [usize; 4], most: u32) -> i64 {
-    let is_whole = rows > 1 && order == ALONG_LINES;
+/// of the output's rows, or of tiles if there are fewer rows than chunks or the tiles run across
+/// images.
+fn unit(row: i64, rows: i64, chunks: i64, order: [usize; 4], most: u32) -> i64 {
+    let is_whole = rows > 1 && rows >= chunks && order == ALONG_LINES;
     let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
     if is_whole { row.max(1) } else { tile.max(1) }
 }
