@@ -24,6 +24,7 @@ import numpy as np
 from jax import export
 
 import symbolic.models
+import symbolic.numerics
 import symbolic.operations
 from symbolic.registry import PROGRAMS, RANDOM, TYPES, normal
 
