@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
+import symbolic.batched
 import symbolic.models
 import symbolic.numerics
 import symbolic.operations

@@ -7,7 +7,7 @@ RANDOM = np.random.default_rng(7)
 NHWC = ("NHWC", "HWIO", "NHWC")
 NWC = ("NWC", "WIO", "NWC")
 TYPES = {"": jnp.float32, "i32": jnp.int32, "u32": jnp.uint32, "bool": jnp.bool_, "c64": jnp.complex64,
-         "bf16": jnp.bfloat16}
+         "bf16": jnp.bfloat16, "i8": jnp.int8}
 PROGRAMS = {}
 
 

@@ -71,7 +71,18 @@ impl Builder {
             }
             op => {
                 let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
-                self.static_op(op, &data, requested)?
+                // Of a product, only the type of the elements does not follow from the operands.
+                let product = match (&op, requested.and_then(Shape::as_array)) {
+                    (Op::Dot { .. } | Op::Convolution { .. }, Some(requested)) => {
+                        let shapes: Vec<&Shape> = data.iter().map(|&id| self.scope_ref().shape(id)).collect();
+                        let inferred = hlo::infer_shape(self.module(), &op, &shapes, None)?;
+                        inferred
+                            .as_array()
+                            .map(|array| array.with_element_type(requested.element_type).into())
+                    }
+                    _ => None,
+                };
+                self.static_op(op, &data, product.as_ref().or(requested))?
             }
         };
         if self.scope_ref().shape(result).as_array().is_some() {
@@ -543,10 +554,13 @@ fn last_of_all(element_type: PrimitiveType) -> Literal {
 }
 
 fn unsupported(op: &Op) -> Error {
+    let name = match op {
+        Op::CustomCall { custom_call_target, .. } => format!("custom call \"{custom_call_target}\""),
+        op => op.opcode().name().to_owned(),
+    };
     Error::unsupported(format!(
-        "an input has a dimension of data-dependent size, which {} does not support; give the \
-         input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad",
-        op.opcode().name()
+        "an input has a dimension of data-dependent size, which {name} does not support; give the \
+         input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad"
     ))
     .coded(Code::BoundedSize)
 }

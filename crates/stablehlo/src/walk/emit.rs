@@ -73,6 +73,10 @@ pub(crate) fn as_declared(
     let Some(declared) = declared_sizes(context, k) else { return Ok(result) };
     let mut result = result;
     let Some(rank) = context.shape(result).as_array().map(ArrayShape::rank) else { return Ok(result) };
+    let (own, wanted) = (context.array(result)?.element_type, context.element_type_of_result(k)?);
+    if own != wanted {
+        return Err(Error::internal(format!("result {k} has elements of type {own} instead of {wanted}")));
+    }
     if rank != declared.len() {
         return Err(Error::invalid(format!(
             "result {k} has {rank} dimensions instead of {}",
@@ -107,6 +111,17 @@ fn requested(context: &Context<'_, '_>, op: &Op, operands: &[InstructionId]) -> 
         }
         Op::Iota { .. } | Op::Reshape {} | Op::Broadcast { .. } => Some(context.results_shape()?),
         Op::CustomCall { .. } | Op::Rng { .. } | Op::RngBitGenerator { .. } => Some(context.results_shape()?),
+        // Products can have elements of a wider type than their operands.
+        Op::Dot { .. } | Op::Convolution { .. } => {
+            let element_type = context.result_element_type()?;
+            if element_type == context.array(operands[0])?.element_type {
+                return Ok(None);
+            }
+            let shapes: Vec<Shape> = operands.iter().map(|&id| whole(context.shape(id))).collect();
+            let shapes: Vec<&Shape> = shapes.iter().collect();
+            let inferred = hlo::infer_shape(context.importer.builder.module(), op, &shapes, None)?;
+            inferred.as_array().map(|array| array.with_element_type(element_type).into())
+        }
         // Only the last dimension of real transforms changes.
         Op::Fft { .. } => {
             let mut sizes = context.array(operands[0])?.sizes();
