@@ -165,11 +165,11 @@ impl Builder {
                 }
                 parts[0].sizes.clone()
             }
-            Op::TopK { .. } => {
+            Op::TopK { largest, .. } => {
                 let last = parts[0].sizes.len() - 1;
                 let element_type = self.element_type(parts[0].data);
-                let lowest = self.literal(last_of_all(element_type));
-                parts[0].data = self.masked(&parts[0], &[last], lowest)?;
+                let never = self.literal(last_of_all(element_type, *largest));
+                parts[0].data = self.masked(&parts[0], &[last], never)?;
                 let mut sizes = parts[0].sizes.clone();
                 sizes[last] = None;
                 sizes
@@ -543,14 +543,18 @@ impl Builder {
     }
 }
 
-/// Returns the element that follows all others in descending order: NaN with a sign for floats.
-fn last_of_all(element_type: PrimitiveType) -> Literal {
-    let lowest = lowest(element_type);
+/// Returns the element that follows all others in descending order, or in ascending order: NaN with
+/// or without a sign for floats.
+fn last_of_all(element_type: PrimitiveType, descending: bool) -> Literal {
+    let last = if descending { lowest(element_type) } else { highest(element_type) };
     if !matches!(element_type, F16 | Bf16 | F32 | F64) {
-        return lowest;
+        return last;
     }
-    let ones = vec![0xff; element_type.byte_size()];
-    Literal::from_bytes(lowest.array_shape().clone(), ones.into()).unwrap_or(lowest)
+    let mut bytes = vec![0xff; element_type.byte_size()];
+    if let (false, Some(sign)) = (descending, bytes.last_mut()) {
+        *sign = 0x7f;
+    }
+    Literal::from_bytes(last.array_shape().clone(), bytes.into()).unwrap_or(last)
 }
 
 fn unsupported(op: &Op) -> Error {

@@ -140,9 +140,11 @@ impl Builder {
         self.op(op, &[into, index, values])
     }
 
-    /// Adds the size to a negative index, so that it counts from the end. Both are `s32` scalars.
+    /// Adds the size, an `s32` scalar, to negative `s32` indices, so that they count from the end.
     pub fn wrapped(&mut self, index: InstructionId, size: InstructionId) -> Result<InstructionId> {
         let negative = self.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
+        let sizes = self.sizes(index);
+        let size = self.broadcast(size, &sizes, &[])?;
         let from_end = self.add(index, size)?;
         self.select(negative, from_end, index)
     }
