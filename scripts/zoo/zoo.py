@@ -258,9 +258,15 @@ def reason(error):
     return (wrong or lines or [str(error)])[-1]
 
 
+def rejection(options, source, name):
+    """The reason for which a model must be rejected, if it must."""
+    tables = ("rejected", "rejected_open") if options.sizes else ("rejected",)
+    return next((source[table][name] for table in tables if name in source.get(table, {})), None)
+
+
 def judge(options, source, package, name, prepare):
     """The row of a model."""
-    rejected = source.get("rejected", {}).get(name)
+    rejected = rejection(options, source, name)
     row = {"model": name, "package": package, "judge": source["judge"]}
     with tempfile.TemporaryDirectory() as folder:
         # Models with an open batch have other inputs and results.
@@ -349,7 +355,7 @@ def main():
             if row is None:
                 continue
             rows.append(row)
-            text = text_of(rows[-1], source.get("rejected", {}).get(name))
+            text = text_of(rows[-1], rejection(options, source, name))
             print(f"{name}: {text} ({time.monotonic() - start:.0f} s)", flush=True)
             if options.record:
                 update(options.record, rows[-1])

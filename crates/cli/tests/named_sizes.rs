@@ -394,6 +394,14 @@ node { name: "wide" op: "OnnxResize" input: "column" input: "scales" attr { key:
 node { name: "bytes" op: "OnnxDynamicQuantizeLinear" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } }
        attr { key: "Tout" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
        attr { key: "operands" value { list { i: 0 } } } }
+node { name: "ordered" op: "OnnxTopK" input: "x" input: "shape" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 } } }
+       attr { key: "Tout" value { list { type: DT_FLOAT type: DT_INT64 } } } attr { key: "operands" value { list { i: 0 i: 1 } } } attr { key: "largest" value { i: 0 } } }
+node { name: "last" op: "OnnxArgMax" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_INT64 } } }
+       attr { key: "operands" value { list { i: 0 } } } attr { key: "keepdims" value { i: 0 } } attr { key: "select_last_index" value { i: 1 } } }
+node { name: "real" op: "OnnxDequantizeLinear" input: "bytes" input: "bytes:1" input: "bytes:2" attr { key: "Tin" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
+       attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
+node { name: "written" op: "OnnxScatterElements" input: "x" input: "zero" input: "five" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 type: DT_FLOAT } } }
+       attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
 versions { producer: 1286 }
 "#;
 
@@ -419,8 +427,9 @@ fn results_of_ops(fetches: &[&str]) -> Vec<(Vec<i64>, Vec<f64>)> {
 
 #[test]
 fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
-    let fetches = ["rolled", "erfc", "placed", "table", "wide", "bytes", "bytes:1"];
-    let expected: [(&[i64], &[f64]); 7] = [
+    let fetches = "rolled erfc placed table wide bytes bytes:1 ordered last real written";
+    let fetches: Vec<&str> = fetches.split(' ').collect();
+    let expected: [(&[i64], &[f64]); 11] = [
         (&[3], &[1.0, 2.0, 0.0]),
         (&[3], &[1.0, 0.157_299_207, 0.004_677_735]),
         (&[3], &[0.0, 5.0, 0.0]),
@@ -428,6 +437,10 @@ fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
         (&[3, 2], &[0.0, 0.0, 1.0, 1.0, 2.0, 2.0]),
         (&[3], &[0.0, 127.0, 255.0]),
         (&[], &[2.0 / 255.0]),
+        (&[3], &[0.0, 1.0, 2.0]),
+        (&[], &[2.0]),
+        (&[3], &[0.0, 127.0 * 2.0 / 255.0, 2.0]),
+        (&[3], &[5.0, 1.0, 2.0]),
     ];
     for ((fetch, (sizes, values)), found) in fetches.iter().zip(expected).zip(results_of_ops(&fetches)) {
         assert_eq!(found.0, sizes, "{fetch}");

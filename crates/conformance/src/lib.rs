@@ -23,6 +23,7 @@ pub mod pool;
 pub mod programs;
 pub mod report;
 pub mod select;
+pub mod symbolic;
 pub mod web;
 pub mod worker;
 

@@ -1,10 +1,9 @@
 //! Runs StableHLO programs with expected results: checks inside the program, or answers recorded in
 //! a file next to it.
 
-use compiler::{Executable, HloProgram, NoObserver, OpenSizes, PassRun, host, in_process_options};
-use hlo::Interface;
+use compiler::{Executable, NoObserver, host, in_process_options};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use stablehlo::{Imported, SizeRequest, import, import_each};
+use stablehlo::{Imported, import, import_each};
 use std::path::Path;
 use support::{Error, Result};
 
@@ -30,11 +29,15 @@ impl Run {
     /// Runs the programs of a file: its function `main`, or every function without arguments. Lines
     /// of `// -----` separate the file into independent parts. If NAME.npz exists next to
     /// NAME.mlir, its arrays `in0`, `in1`, ... are the arguments and `out0`, ... the answers.
-    /// NAME.mlirbc and NAME.jax require such a file.
+    /// NAME.mlirbc and NAME.jax require such a file, and with arrays `K/in0`, ... run at each size.
     pub fn file(&self, path: &Path) -> Vec<Outcome> {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension == "jax" || extension == "mlirbc") {
-            return vec![Outcome { name, result: self.artifact(path) }];
+            let result = match crate::symbolic::runs(path) {
+                0 => self.artifact(path),
+                _ => self.symbolic(path, false).map(|_| ()),
+            };
+            return vec![Outcome { name, result }];
         }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -76,46 +79,6 @@ impl Run {
         for (k, (result, shape)) in results.iter().zip(shapes).enumerate() {
             let expected = with_type(&archive.require(&format!("out{k}"))?, &shape)?;
             near(result, &expected, self.tolerance).map_err(|error| error.context(format!("result {k}")))?;
-        }
-        Ok(())
-    }
-
-    /// Compiles an artifact with symbolic sizes once, for all sizes, and runs it at each recorded
-    /// one: the arrays `K/in0`, ... are the arguments of run `K`, and `K/out0`, ... the results.
-    pub fn symbolic(&self, path: &Path) -> Result<()> {
-        let bytes = std::fs::read(path).map_err(|e| Error::invalid(e.to_string()))?;
-        let request = SizeRequest { default_range: Some((1, 64)), ..SizeRequest::default() };
-        let sizes = OpenSizes { request, ..OpenSizes::default() };
-        let mut passes = PassRun { disabled: &[], observer: &mut NoObserver };
-        let program =
-            HloProgram::of_stablehlo(&stablehlo::read_export(&bytes)?, None, &sizes, &mut passes)?.program;
-        let interface = program.interface.clone();
-        let options = in_process_options(host("native")?);
-        let compiled = compiler::guarded(|| compiler::compile_program(program, &options, &mut NoObserver))?;
-        let executable = Executable::load(&compiled)?;
-        let answers = std::fs::read(path.with_extension("npz")).map_err(|e| Error::invalid(e.to_string()))?;
-        let mut archive = npz::Archive::open(answers.into(), 1 << 30)?;
-        let runs =
-            (0..).take_while(|run| archive.names().any(|name| name.starts_with(&format!("{run}/")))).count();
-        if runs == 0 {
-            return Err(Error::invalid("no run is recorded"));
-        }
-        for run in 0..runs {
-            let arguments = sized_arguments(&interface, |k| archive.require(&format!("{run}/in{k}")))?;
-            let results = executable.run(&arguments)?;
-            for (k, result) in results.iter().enumerate() {
-                let expected = archive.require(&format!("{run}/out{k}"))?;
-                let sizes = (result.array_shape().sizes(), expected.array_shape().sizes());
-                if sizes.0 != sizes.1 {
-                    return Err(Error::invalid(format!(
-                        "run {run}: result {k} has sizes {:?}, not {:?}",
-                        sizes.0, sizes.1
-                    )));
-                }
-                let expected = with_type(&expected, result.array_shape())?;
-                near(result, &expected, self.tolerance)
-                    .map_err(|error| error.context(format!("run {run}: result {k}")))?;
-            }
         }
         Ok(())
     }
@@ -170,50 +133,15 @@ impl Run {
     }
 }
 
-/// Returns the arguments for arrays of true sizes: in arrays of the largest sizes, with other bytes
-/// around them, and followed by the sizes.
-fn sized_arguments(
-    interface: &Interface,
-    mut array: impl FnMut(usize) -> Result<Literal>,
-) -> Result<Vec<Literal>> {
-    let count = interface.arguments().iter().filter(|argument| argument.range.is_none()).count();
-    let mut arguments = Vec::new();
-    let mut sizes = vec![None; interface.arguments().len()];
-    for (k, argument) in interface.arguments()[..count].iter().enumerate() {
-        let array = array(k)?;
-        for named in &argument.named_dimensions {
-            sizes[named.size] = Some(array.array_shape().size(named.dimension) as i32);
-        }
-        arguments.push(embedded(&array, &argument.shape));
-    }
-    for size in &sizes[count..] {
-        arguments.push(Literal::scalar(size.ok_or_else(|| Error::invalid("a size belongs to no argument"))?));
-    }
-    Ok(arguments)
-}
-
-/// Returns an array of this shape, with another one in its corner and bytes without meaning around.
-fn embedded(array: &Literal, shape: &ArrayShape) -> Literal {
-    let width = array.bytes().len() / (array.array_shape().element_count().max(1) as usize);
-    let mut bytes = vec![0x5b; shape.byte_size() as usize];
-    let sizes = array.array_shape().sizes();
-    for position in 0..array.array_shape().element_count() {
-        let at = shape::index::multi_index(&sizes, position);
-        let to = shape::index::linear_index(&shape.sizes(), &at) as usize;
-        bytes[to * width..][..width].copy_from_slice(&array.bytes()[position as usize * width..][..width]);
-    }
-    Literal::from_bytes(shape.clone(), bytes.into()).expect("as many bytes as the shape has")
-}
-
 /// Converts an array stored as bits to a type without a NumPy equivalent.
-fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
+pub(crate) fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
     Literal::from_bytes(shape.clone(), stored.bytes().clone())
         .ok_or_else(|| Error::invalid(format!("recorded as {}, but the program has {shape}", stored.shape())))
 }
 
 /// Returns an error if two arrays differ by more than a share of the largest element, and by more
 /// than two units of the type's accuracy.
-fn near(actual: &Literal, expected: &Literal, tolerance: f64) -> Result<()> {
+pub(crate) fn near(actual: &Literal, expected: &Literal, tolerance: f64) -> Result<()> {
     let unit = match expected.array_shape().element_type.real_part() {
         PrimitiveType::F64 | PrimitiveType::F32 => 0.0,
         PrimitiveType::F16 => 2f64.powi(-10),

@@ -9,10 +9,12 @@ mod arguments;
 mod custom_call;
 mod dimensions;
 mod gather;
+pub(crate) mod matrices;
 mod regions;
 mod shaping;
 mod slices;
 mod symbolic;
+mod windows;
 
 pub(crate) use arguments::import_function;
 pub use dimensions::{GivenSize, OpenDimensions, SizeRequest};

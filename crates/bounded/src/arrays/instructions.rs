@@ -3,9 +3,11 @@
 
 use super::{Bounded, Size, Sizes};
 use crate::builder::Builder;
+use crate::builder::{highest, lowest};
+use hlo::ComparisonDirection::{Ge, Gt, Le, Lt};
 use hlo::{
-    ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension, Traits,
-    Window, WindowDimension,
+    ComputationId, ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension,
+    SliceDimension, Traits, Window, WindowDimension,
 };
 use shape::PrimitiveType::{self, Bf16, F16, F32, F64};
 use shape::{Literal, Shape};
@@ -43,9 +45,9 @@ impl Builder {
         });
         let requested = requested.as_ref();
         match &op {
-            Op::Reduce { dimensions, .. } => {
-                let dimensions = dimensions.clone();
-                return self.bounded_reduce(op, &parts, &dimensions);
+            Op::Reduce { dimensions, to_apply } => {
+                let (dimensions, to_apply) = (dimensions.clone(), *to_apply);
+                return self.bounded_reduce(op, &parts, &dimensions, to_apply);
             }
             Op::Reshape {} => {
                 let source = self.sizes(parts[0].data);
@@ -69,7 +71,18 @@ impl Builder {
             }
             op => {
                 let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
-                self.static_op(op, &data, requested)?
+                // Of a product, only the type of the elements does not follow from the operands.
+                let product = match (&op, requested.and_then(Shape::as_array)) {
+                    (Op::Dot { .. } | Op::Convolution { .. }, Some(requested)) => {
+                        let shapes: Vec<&Shape> = data.iter().map(|&id| self.scope_ref().shape(id)).collect();
+                        let inferred = hlo::infer_shape(self.module(), &op, &shapes, None)?;
+                        inferred
+                            .as_array()
+                            .map(|array| array.with_element_type(requested.element_type).into())
+                    }
+                    _ => None,
+                };
+                self.static_op(op, &data, product.as_ref().or(requested))?
             }
         };
         if self.scope_ref().shape(result).as_array().is_some() {
@@ -152,20 +165,40 @@ impl Builder {
                 }
                 parts[0].sizes.clone()
             }
-            Op::TopK { .. } => {
+            Op::TopK { largest, .. } => {
                 let last = parts[0].sizes.len() - 1;
                 let element_type = self.element_type(parts[0].data);
-                let lowest = self.literal(last_of_all(element_type));
-                parts[0].data = self.masked(&parts[0], &[last], lowest)?;
+                let never = self.literal(last_of_all(element_type, *largest));
+                parts[0].data = self.masked(&parts[0], &[last], never)?;
                 let mut sizes = parts[0].sizes.clone();
                 sizes[last] = None;
                 sizes
             }
             Op::Sort { .. } => self.common_sizes(&parts)?,
-            Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
+            Op::ReduceWindow { window, to_apply } => {
+                self.windowed_sizes(op, &mut parts, window, *to_apply)?
+            }
             Op::Convolution { window, dim_labels, feature_group_count, batch_group_count: 1 } => {
                 let is_grouped = *feature_group_count != 1;
                 self.convolved_sizes(op, &mut parts, window, dim_labels, is_grouped)?
+            }
+            Op::SelectAndScatter { window, select, .. } => {
+                self.scattered_sizes(op, &mut parts, window, *select)?
+            }
+            Op::Cholesky { .. } => {
+                let element_type = self.element_type(parts[0].data);
+                let one = self.scalar(element_type, 1.0);
+                parts[0].data = self.with_diagonal_beyond(&parts[0], one)?;
+                parts[0].sizes.clone()
+            }
+            Op::TriangularSolve { left_side, .. } => {
+                self.solved_sizes(&mut parts, *left_side)?;
+                parts[1].sizes.clone()
+            }
+            Op::Fft { fft_length, .. }
+                if parts[0].sizes.iter().rev().take(fft_length.len()).all(Option::is_none) =>
+            {
+                parts[0].sizes.clone()
             }
             Op::BatchNormInference { feature_index, .. }
                 if parts[0].sizes[*feature_index].is_none() && parts[1..].iter().all(Bounded::is_static) =>
@@ -201,14 +234,22 @@ impl Builder {
         }
     }
 
-    /// Reduces bounded arrays. The initial value is the identity, so it replaces padding.
-    fn bounded_reduce(&mut self, op: Op, parts: &[Bounded], dimensions: &[usize]) -> Result<InstructionId> {
+    /// Reduces bounded arrays. The identity replaces padding: that of a known operation, and
+    /// otherwise the initial value.
+    fn bounded_reduce(
+        &mut self,
+        op: Op,
+        parts: &[Bounded],
+        dimensions: &[usize],
+        to_apply: ComputationId,
+    ) -> Result<InstructionId> {
         let (arrays, initial) = parts.split_at(parts.len() / 2);
         let sizes = self.common_sizes(arrays)?;
         let mut data = Vec::with_capacity(parts.len());
         for (array, initial) in arrays.iter().zip(initial) {
             let array = Bounded { data: array.data, sizes: sizes.clone() };
-            data.push(self.masked(&array, dimensions, initial.data)?);
+            let identity = self.identity_of(to_apply, initial.data);
+            data.push(self.masked(&array, dimensions, identity)?);
         }
         data.extend(initial.iter().map(|part| part.data));
         let remaining: Sizes =
@@ -223,9 +264,15 @@ impl Builder {
         Ok(result)
     }
 
-    /// Replaces padding with the initial value, as the instruction's own padding does. Returns the
-    /// numbers of windows.
-    fn windowed_sizes(&mut self, op: &Op, parts: &mut [Bounded], window: &Window) -> Result<Sizes> {
+    /// Replaces padding with the identity: elements in the instruction's own padding do not count.
+    /// Returns the numbers of windows.
+    fn windowed_sizes(
+        &mut self,
+        op: &Op,
+        parts: &mut [Bounded],
+        window: &Window,
+        to_apply: ComputationId,
+    ) -> Result<Sizes> {
         let (arrays, initial) = parts.split_at_mut(parts.len() / 2);
         let sizes = self.common_sizes(arrays)?;
         let bounded = || window.dimensions.iter().enumerate().filter(|&(d, _)| sizes[d].is_some());
@@ -239,7 +286,8 @@ impl Builder {
             .collect();
         for (array, initial) in arrays.iter_mut().zip(initial) {
             array.sizes.clone_from(&sizes);
-            array.data = self.masked(array, &seen, initial.data)?;
+            let identity = self.identity_of(to_apply, initial.data);
+            array.data = self.masked(array, &seen, identity)?;
         }
         let mut counts = sizes.clone();
         for &d in &seen {
@@ -247,6 +295,51 @@ impl Builder {
             counts[d] = Some(self.window_count(size, None, window.dimensions[d])?);
         }
         Ok(counts)
+    }
+
+    /// Replaces padding of the sources with the initial value, which changes nothing, and that of
+    /// the operand with a value that no window selects. Returns the sizes of the result of a
+    /// `select-and-scatter`.
+    fn scattered_sizes(
+        &mut self,
+        op: &Op,
+        parts: &mut [Bounded],
+        window: &Window,
+        select: ComputationId,
+    ) -> Result<Sizes> {
+        let is_seen = |d: &usize| window.dimensions[*d] != WindowDimension::of_size(1);
+        let seen: Vec<usize> = (0..parts[0].sizes.len()).filter(is_seen).collect();
+        let initial = parts[2].data;
+        parts[1].data = self.masked(&parts[1], &seen, initial)?;
+        let open: Vec<usize> = seen.into_iter().filter(|&d| parts[0].sizes[d].is_some()).collect();
+        if open.iter().any(|&d| window.dimensions[d].padding_high > 0) {
+            let element_type = self.element_type(parts[0].data);
+            let callee = self.module().get(select);
+            let root = callee.and_then(|callee| Some(callee[callee.root_if_set()?].op().clone()));
+            let never = match root {
+                Some(Op::Compare { direction: Ge | Gt, .. }) => lowest(element_type),
+                Some(Op::Compare { direction: Le | Lt, .. }) => highest(element_type),
+                _ => return Err(unsupported(op)),
+            };
+            let never = self.literal(never);
+            parts[0].data = self.masked(&parts[0], &open, never)?;
+        }
+        Ok(parts[0].sizes.clone())
+    }
+
+    /// Replaces padding of triangular matrices and of the sides of their systems, so that the
+    /// solution beyond the true size is 0.
+    pub fn solved_sizes(&mut self, parts: &mut [Bounded], left_side: bool) -> Result<()> {
+        let element_type = self.element_type(parts[0].data);
+        let (zero, one) = (self.scalar(element_type, 0.0), self.scalar(element_type, 1.0));
+        parts[0].data = self.with_diagonal_beyond(&parts[0], one)?;
+        let rank = parts[1].sizes.len();
+        let solved = if left_side { rank - 2 } else { rank - 1 };
+        parts[1].data = self.masked(&parts[1], &[solved], zero)?;
+        for d in 0..rank - 2 {
+            parts[1].sizes[d] = self.common_size(parts[1].sizes[d], parts[0].sizes[d])?;
+        }
+        Ok(())
     }
 
     /// Number of windows along a dimension. `span` is the true size of the window if it is not that
@@ -450,21 +543,28 @@ impl Builder {
     }
 }
 
-/// Returns the element that follows all others in descending order: NaN with a sign for floats.
-fn last_of_all(element_type: PrimitiveType) -> Literal {
-    let lowest = crate::builder::lowest(element_type);
+/// Returns the element that follows all others in descending order, or in ascending order: NaN with
+/// or without a sign for floats.
+fn last_of_all(element_type: PrimitiveType, descending: bool) -> Literal {
+    let last = if descending { lowest(element_type) } else { highest(element_type) };
     if !matches!(element_type, F16 | Bf16 | F32 | F64) {
-        return lowest;
+        return last;
     }
-    let ones = vec![0xff; element_type.byte_size()];
-    Literal::from_bytes(lowest.array_shape().clone(), ones.into()).unwrap_or(lowest)
+    let mut bytes = vec![0xff; element_type.byte_size()];
+    if let (false, Some(sign)) = (descending, bytes.last_mut()) {
+        *sign = 0x7f;
+    }
+    Literal::from_bytes(last.array_shape().clone(), bytes.into()).unwrap_or(last)
 }
 
 fn unsupported(op: &Op) -> Error {
+    let name = match op {
+        Op::CustomCall { custom_call_target, .. } => format!("custom call \"{custom_call_target}\""),
+        op => op.opcode().name().to_owned(),
+    };
     Error::unsupported(format!(
-        "an input has a dimension of data-dependent size, which {} does not support; give the \
-         input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad",
-        op.opcode().name()
+        "an input has a dimension of data-dependent size, which {name} does not support; give the \
+         input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad"
     ))
     .coded(Code::BoundedSize)
 }

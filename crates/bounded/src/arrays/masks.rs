@@ -40,6 +40,31 @@ impl Builder {
         Ok(data)
     }
 
+    /// Returns square matrices whose padding is that of a block-diagonal matrix: `value`, a number
+    /// for each matrix, on the diagonal, and zeros elsewhere. Such a matrix has the factors of the
+    /// true one and those of a diagonal matrix.
+    pub fn with_diagonal_beyond(
+        &mut self,
+        matrices: &Bounded,
+        value: InstructionId,
+    ) -> Result<InstructionId> {
+        let sizes = self.sizes(matrices.data);
+        let (row, column) = (sizes.len() - 2, sizes.len() - 1);
+        let Some(size) = matrices.sizes[row].or(matrices.sizes[column]) else { return Ok(matrices.data) };
+        let element_type = self.element_type(matrices.data);
+        let zero = self.scalar(element_type, 0.0);
+        let data = self.masked(matrices, &[row, column], zero)?;
+        let (rows, columns) =
+            (self.iota(PrimitiveType::S32, &sizes, row)?, self.iota(PrimitiveType::S32, &sizes, column)?);
+        let is_diagonal = self.compare(ComparisonDirection::Eq, rows, columns)?;
+        let size = self.broadcast(size, &sizes, &[])?;
+        let is_beyond = self.compare(ComparisonDirection::Ge, rows, size)?;
+        let is_changed = self.op(hlo::Op::And {}, &[is_diagonal, is_beyond])?;
+        let batch: Vec<usize> = (0..self.rank(value)).collect();
+        let value = self.broadcast(value, &sizes, &batch)?;
+        self.select(is_changed, value, data)
+    }
+
     /// Like [`Self::masked`], with a number and in all dimensions.
     pub fn masked_with(&mut self, id: InstructionId, value: f64) -> Result<InstructionId> {
         let array = self.split(id)?;

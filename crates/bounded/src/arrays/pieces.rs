@@ -19,23 +19,41 @@ impl Builder {
     ) -> Result<InstructionId> {
         let mut sizes = self.split(id)?.sizes;
         let data = self.split(id)?.data;
-        let whole_size = self.sizes(data)[dimension];
-        let piece = if stride == 1 && length.bound > 0 {
-            self.take_row(data, dimension, begin, length.bound)?
-        } else {
-            let steps = self.iota(PrimitiveType::S32, &[length.bound], 0)?;
-            let offsets = self.mul_scalar(steps, stride as f64)?;
-            let begin = self.broadcast(begin, &[length.bound], &[])?;
-            let positions = self.add(begin, offsets)?;
-            let (zero, last) = (
-                self.splat_like(positions, 0.0)?,
-                self.splat_like(positions, (whole_size - 1).max(0) as f64)?,
-            );
-            let positions = self.clamped(positions, zero, last)?;
-            self.gather_along(data, positions, dimension as i64, 0)?
-        };
-        sizes[dimension] = length.size;
-        self.bounded(piece, &sizes)
+        if stride == 1 && length.bound > 0 {
+            let piece = self.take_row(data, dimension, begin, length.bound)?;
+            sizes[dimension] = length.size;
+            return self.bounded(piece, &sizes);
+        }
+        let stride = self.s32(stride)?;
+        self.take_steps(id, dimension, begin, stride, length)
+    }
+
+    /// Like [`Self::take`], with a stride that is a positive `s32` scalar.
+    pub fn take_steps(
+        &mut self,
+        id: InstructionId,
+        dimension: usize,
+        begin: InstructionId,
+        stride: InstructionId,
+        length: Size,
+    ) -> Result<InstructionId> {
+        let mut part = self.split(id)?;
+        let steps = self.iota(PrimitiveType::S32, &[length.bound], 0)?;
+        let stride = self.broadcast(stride, &[length.bound], &[])?;
+        let offsets = self.mul(steps, stride)?;
+        let begin = self.broadcast(begin, &[length.bound], &[])?;
+        let positions = self.add(begin, offsets)?;
+        let positions = self.within(positions, self.sizes(part.data)[dimension])?;
+        let piece = self.gather_along(part.data, positions, dimension as i64, 0)?;
+        part.sizes[dimension] = length.size;
+        self.bounded(piece, &part.sizes)
+    }
+
+    /// Clamps positions to those of a dimension of this size.
+    pub fn within(&mut self, positions: InstructionId, size: i64) -> Result<InstructionId> {
+        let zero = self.splat_like(positions, 0.0)?;
+        let last = self.splat_like(positions, (size - 1).max(0) as f64)?;
+        self.clamped(positions, zero, last)
     }
 
     /// Returns `bound` elements from `begin` on. Elements beyond the end are unspecified.
@@ -122,9 +140,11 @@ impl Builder {
         self.op(op, &[into, index, values])
     }
 
-    /// Adds the size to a negative index, so that it counts from the end. Both are `s32` scalars.
+    /// Adds the size, an `s32` scalar, to negative `s32` indices, so that they count from the end.
     pub fn wrapped(&mut self, index: InstructionId, size: InstructionId) -> Result<InstructionId> {
         let negative = self.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
+        let sizes = self.sizes(index);
+        let size = self.broadcast(size, &sizes, &[])?;
         let from_end = self.add(index, size)?;
         self.select(negative, from_end, index)
     }

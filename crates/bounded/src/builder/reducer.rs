@@ -1,7 +1,9 @@
 //! The scalar computations that reductions and scatters apply.
 
-use crate::builder::scalar_literal;
-use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, Module, Op};
+use crate::builder::{Builder, scalar_literal};
+use hlo::{
+    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Module, Op,
+};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
@@ -85,6 +87,35 @@ impl Reducer {
         };
         let root = builder.op(module, op, &[x, y])?;
         Ok(module.add_computation(builder.finish(root)))
+    }
+}
+
+impl Builder {
+    /// Returns a value that changes nothing in a reduction by a computation with this initial
+    /// value: that of its operation, if it has only one, and otherwise the initial value, which
+    /// then has to be one.
+    pub fn identity_of(&mut self, to_apply: ComputationId, initial: InstructionId) -> InstructionId {
+        let element_type = self.element_type(initial);
+        let identity = self.module().get(to_apply).and_then(|callee| {
+            let root = &callee[callee.root_if_set()?];
+            let are_parameters =
+                root.operands().iter().all(|&id| matches!(callee[id].op(), Op::Parameter { .. }));
+            let reducer = match root.op() {
+                _ if !are_parameters || callee.parameters().len() != 2 => return None,
+                Op::Multiply {} => Reducer::Multiply,
+                Op::Maximum {} => Reducer::Maximum,
+                Op::Minimum {} => Reducer::Minimum,
+                Op::Add {} if element_type != PrimitiveType::Pred => Reducer::Add,
+                Op::And {} if element_type == PrimitiveType::Pred => Reducer::And,
+                Op::Or {} => Reducer::Or,
+                _ => return None,
+            };
+            Some(reducer.neutral(element_type))
+        });
+        match identity {
+            Some(identity) if self.fold(initial).as_ref() != Some(&identity) => self.literal(identity),
+            _ => initial,
+        }
     }
 }
 

@@ -45,7 +45,7 @@ use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded, Unr
 
 const FIRST: &[(usize, usize)] = &[(0, 0)];
 
-const BATCHED: [Batched; 22] = [
+const BATCHED: [Batched; 20] = [
     Batched {
         ops: "AvgPool AvgPool3D Conv Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches \
               FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel LRN MaxPool MaxPool3D \
@@ -108,13 +108,6 @@ const BATCHED: [Batched; 22] = [
         holds: Axis(-1),
     },
     Batched { ops: "OnnxHardmax", inputs: FIRST, outputs: &[0], holds: Axis(0) },
-    Batched { ops: "OnnxTopK", inputs: FIRST, outputs: &[0, 0], holds: Axis(-1) },
-    Batched {
-        ops: "OnnxDequantizeLinear OnnxMsDequantizeLinear OnnxMsQuantizeLinear OnnxQuantizeLinear",
-        inputs: FIRST,
-        outputs: &[0],
-        holds: Axis(1),
-    },
     Batched { ops: "OnnxGatherElements", inputs: &[(0, 0), (1, 0)], outputs: &[0], holds: Axis(0) },
     Batched {
         ops: "OnnxMsQLinearAdd OnnxMsQLinearMul",

@@ -14,12 +14,7 @@ use support::{Error, Result};
 /// Parses the target of a custom call: `lapack_`, a letter for the element type, the function's
 /// name, `_ffi`.
 pub(super) fn find(target: &str) -> Option<Convert> {
-    let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
-    let (letter, function) = name.split_at_checked(1)?;
-    if !matches!(letter, "s" | "d" | "c" | "z") {
-        return None;
-    }
-    Some(match function {
+    Some(match function(target)? {
         "potrf" => cholesky,
         "trsm" => triangular_solve,
         "getrf" => lu,
@@ -31,12 +26,24 @@ pub(super) fn find(target: &str) -> Option<Convert> {
     })
 }
 
-/// Returns a letter among the call's options, such as `uplo = 76`, an L.
+/// Returns the function's name in the target of a custom call: `potrf` in `lapack_spotrf_ffi`.
+pub(crate) fn function(target: &str) -> Option<&str> {
+    let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
+    let (letter, function) = name.split_at_checked(1)?;
+    matches!(letter, "s" | "d" | "c" | "z").then_some(function)
+}
+
+impl Context<'_, '_> {
+    /// Returns a letter among the call's options, such as `uplo = 76`, an L.
+    pub(crate) fn lapack_option(&self, name: &str) -> Option<char> {
+        let options = ["mhlo.backend_config", "backend_config"];
+        let value = options.iter().find_map(|key| self.view().find(key)?.dictionary()?.get(name)?.integer());
+        value.and_then(|value| u8::try_from(value).ok()).map(char::from)
+    }
+}
+
 fn option(context: &Context<'_, '_>, name: &str) -> Result<char> {
-    let options = ["mhlo.backend_config", "backend_config"];
-    let value = options.iter().find_map(|key| context.view().find(key)?.dictionary()?.get(name)?.integer());
-    let letter = value.and_then(|value| u8::try_from(value).ok()).map(char::from);
-    letter.ok_or_else(|| Error::invalid(format!("missing option '{name}'")))
+    context.lapack_option(name).ok_or_else(|| Error::invalid(format!("missing option '{name}'")))
 }
 
 /// Returns the first operand, a matrix or a batch of matrices, and the batch dimensions.

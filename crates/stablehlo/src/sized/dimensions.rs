@@ -266,6 +266,11 @@ fn constraints(entry: &Operation) -> BTreeMap<String, (i64, i64)> {
     let blocks = entry.regions.iter().flat_map(|region| &region.blocks);
     for operation in blocks.flat_map(|block| &block.operations) {
         let Some(message) = operation.attribute("error_message").and_then(Attribute::text) else { continue };
+        if let Some((name, least)) = least_size(message) {
+            let limit = limits.entry(name.to_owned()).or_insert((i64::MIN, i64::MAX));
+            limit.0 = limit.0.max(least);
+            continue;
+        }
         let Some((_, rest)) = message.split_once("Expected '") else { continue };
         let Some((size, rest)) = rest.split_once('\'') else { continue };
         let is_equal = rest.starts_with(" to be equal to 0");
@@ -289,4 +294,11 @@ fn constraints(entry: &Operation) -> BTreeMap<String, (i64, i64)> {
         }
     }
     limits
+}
+
+/// Parses a check of a name alone: `Expected value >= 1 for dimension variable 'b'`.
+fn least_size(message: &str) -> Option<(&str, i64)> {
+    let (_, rest) = message.split_once("Expected value >= ")?;
+    let (least, rest) = rest.split_once(" for dimension variable '")?;
+    Some((rest.split_once('\'')?.0, least.parse().ok()?))
 }

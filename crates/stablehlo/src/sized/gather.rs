@@ -155,7 +155,7 @@ fn dynamic_conv(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
             b.broadcast(scalar, &[rank as i64], &[])
         };
         let widths = [width(2 * k)?, width(2 * k + 1)?];
-        operands[0] = padded(context, operands[0], zero, d, widths, 0)?;
+        operands[0] = padded(context, operands[0], zero, d, widths, bounded::Size::known(0))?;
     }
     let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
     context.emit(op, &operands)

@@ -5,7 +5,7 @@ use crate::ops::Convert;
 use crate::walk::Context;
 use crate::walk::emit::{as_declared, declared_sizes};
 use bounded::{Builder, Size, bounds, run_time};
-use hlo::{InstructionId, Op, PaddingConfig, PaddingDimension};
+use hlo::{ComparisonDirection, InstructionId, Op, PaddingConfig, PaddingDimension};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
 
@@ -146,7 +146,7 @@ fn iota(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(vec![builder.bounded(data, &run_time(&sizes))?])
 }
 
-/// A pad whose widths the program computes. Widths between elements must be known.
+/// A pad whose widths the program computes.
 fn dynamic_pad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = context.operands()?;
     let &[array, value, low, high, interior] = &operands[..] else {
@@ -157,9 +157,7 @@ fn dynamic_pad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut widths = Vec::with_capacity(rank);
     for d in 0..rank {
         let known = |builder: &mut Builder, id| builder.known_integer(id, d);
-        let between = known(builder, interior)
-            .ok_or_else(|| Error::unsupported("the padding between elements must be known"))?;
-        widths.push((known(builder, low), known(builder, high), between));
+        widths.push((known(builder, low), known(builder, high), known(builder, interior)));
     }
     let known: Option<Vec<PaddingDimension>> = widths
         .iter()
@@ -167,7 +165,7 @@ fn dynamic_pad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
             Some(PaddingDimension {
                 edge_padding_low: low?,
                 edge_padding_high: high?,
-                interior_padding: between,
+                interior_padding: between?,
             })
         })
         .collect();
@@ -176,6 +174,10 @@ fn dynamic_pad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     }
     let mut result = array;
     for (d, (.., between)) in widths.into_iter().enumerate() {
+        let between = match between {
+            Some(between) => Size::known(between),
+            None => element(context, interior, d)?,
+        };
         result = padded(context, result, value, d, [low, high], between)?;
     }
     Ok(vec![as_declared(context, 0, result)?])
@@ -188,14 +190,16 @@ pub(super) fn padded(
     value: InstructionId,
     dimension: usize,
     [low, high]: [InstructionId; 2],
-    between: i64,
+    between: Size,
 ) -> Result<InstructionId> {
     context.stamp();
     let rank = context.array(array)?.rank();
     let builder = &mut context.importer.builder;
-    let inner = {
+    let inner = if between.size.is_some() {
+        spread_apart(builder, array, value, dimension, between)?
+    } else {
         let mut padding = vec![(0, 0, 0); rank];
-        padding[dimension].2 = between;
+        padding[dimension].2 = between.bound;
         builder.pad(array, value, &padding)?
     };
     // Everything beyond the true elements becomes padding.
@@ -226,6 +230,41 @@ pub(super) fn padded(
     let data = builder.split(wide)?.data;
     let data = builder.bounded(data, &sizes)?;
     builder.take(data, dimension, skipped, 1, length)
+}
+
+/// Puts `between` copies of a value between the elements of a dimension.
+fn spread_apart(
+    builder: &mut Builder,
+    array: InstructionId,
+    value: InstructionId,
+    dimension: usize,
+    between: Size,
+) -> Result<InstructionId> {
+    let own = builder.all_sizes(array)?[dimension];
+    let (one, none) = (builder.s32(1)?, builder.s32(0)?);
+    let gap = builder.size_value(between)?;
+    let distance = builder.add(gap, one)?;
+    let size = builder.size_value(own)?;
+    let gaps = builder.sub(size, one)?;
+    let gaps = builder.op(Op::Maximum {}, &[gaps, none])?;
+    let more = builder.times(gaps, gap)?;
+    let length = builder.add(size, more)?;
+    let length = builder.size_element(length, 0)?;
+    let length = length.ok_or_else(|| Error::unsupported("the padded size has no upper bound"))?;
+    let mut part = builder.split(array)?;
+    let positions = builder.iota(PrimitiveType::S32, &[length.bound], 0)?;
+    let distance = builder.broadcast(distance, &[length.bound], &[])?;
+    let sources = builder.div(positions, distance)?;
+    let sources = builder.within(sources, own.bound)?;
+    let data = builder.gather_along(part.data, sources, dimension as i64, 0)?;
+    let sizes = builder.sizes(data);
+    let rest = builder.op(Op::Remainder {}, &[positions, distance])?;
+    let is_element = builder.compare_scalar(ComparisonDirection::Eq, rest, 0.0)?;
+    let is_element = builder.broadcast(is_element, &sizes, &[dimension])?;
+    let value = builder.broadcast(value, &sizes, &[])?;
+    part.sizes[dimension] = length.size;
+    let data = builder.select(is_element, data, value)?;
+    builder.bounded(data, &part.sizes)
 }
 
 fn get_dimension_size(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {

@@ -1,11 +1,11 @@
-//! Slices and updates of arrays whose sizes are only known at run time, and windows over them.
+//! Slices and updates of arrays whose sizes are only known at run time.
 
-use super::shaping::{element, padded};
+use super::shaping::element;
 use crate::ops::Convert;
 use crate::walk::Context;
 use crate::walk::emit::{as_declared, declared_sizes};
 use bounded::{Builder, Size, bounds, run_time};
-use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};
+use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -18,7 +18,7 @@ pub(super) fn find(name: &str) -> Option<Convert> {
     })
 }
 
-/// A slice whose ends the program computes. Steps must be known.
+/// A slice whose ends and steps the program computes.
 fn real_dynamic_slice(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = context.operands()?;
     let &[array, starts, limits, strides] = &operands[..] else {
@@ -28,24 +28,32 @@ fn real_dynamic_slice(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     let mut result = array;
     for d in 0..context.array(array)?.rank() {
         context.stamp();
-        let stride = context.importer.builder.known_integer(strides, d).filter(|&stride| stride > 0);
-        let stride =
-            stride.ok_or_else(|| Error::unsupported("the steps of a slice must be known and positive"))?;
         let builder = &mut context.importer.builder;
+        let stride = builder.size_element(strides, d)?;
+        let range = stride.map(|stride| builder.size_range(stride));
+        let Some(stride) = stride.filter(|_| range.is_some_and(|range| range.low.is_some_and(|low| low > 0)))
+        else {
+            return Err(Error::unsupported("the steps of a slice must be positive and have an upper bound"));
+        };
         let (start, limit) = (builder.s32_element(starts, d as i64)?, builder.s32_element(limits, d as i64)?);
+        let steps = builder.size_value(stride)?;
         let length = match declared.get(d) {
             Some(Some(size)) => Size::known(*size),
             _ => {
-                let none = builder.s32(0)?;
+                let (none, one) = (builder.s32(0)?, builder.s32(1)?);
                 let length = builder.sub(limit, start)?;
                 let length = builder.op(Op::Maximum {}, &[length, none])?;
-                let length = element(context, length, 0)?;
-                let builder = &mut context.importer.builder;
-                let length = builder.size_quotient(length, stride)?;
+                let rest = builder.sub(steps, one)?;
+                let length = builder.add(length, rest)?;
+                let length = builder.div(length, steps)?;
+                let length = builder.size_element(length, 0)?;
                 length.ok_or_else(|| Error::unsupported("the size of a slice has no upper bound"))?
             }
         };
-        result = taken(&mut context.importer.builder, result, d, start, stride, length)?;
+        result = match stride.size {
+            None => taken(builder, result, d, start, stride.bound, length)?,
+            Some(_) => builder.take_steps(result, d, start, steps, length)?,
+        };
     }
     Ok(vec![as_declared(context, 0, result)?])
 }
@@ -202,98 +210,6 @@ fn dynamic_update_slice(context: &mut Context<'_, '_>) -> Result<Vec<Instruction
     };
     let result = b.bounded(data, &whole.sizes)?;
     Ok(vec![as_declared(context, 0, result)?])
-}
-
-/// A reduction over windows whose sizes the program computes: a cumulative one, in which each
-/// window reaches from the beginning of the array to its element, or from its element to the end.
-pub(super) fn dynamic_reduce_window(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
-    let operands = context.operands()?;
-    let Some(count) = operands.len().checked_sub(5).filter(|count| *count > 0 && count % 2 == 0) else {
-        return Err(Error::invalid("expected arrays, initial values, and the sizes of windows"));
-    };
-    let to_apply = context.called_computation()?;
-    let rank = context.array(operands[0])?.rank();
-    let mut arrays = operands[..count].to_vec();
-    let &padding = operands.last().ok_or_else(|| Error::internal("expected the operand of the padding"))?;
-    let mut dimensions = Vec::with_capacity(rank);
-    for d in 0..rank {
-        let b = &mut context.importer.builder;
-        let is_known = |b: &mut Builder| (0..2).all(|side| b.known_integer(padding, 2 * d + side).is_some());
-        if b.known_integer(operands[count], d).is_none() || is_known(b) {
-            dimensions.push(window(b, operands[0], &operands[count..], d)?);
-            continue;
-        }
-        // Pads the arrays first.
-        let flat = b.reshape(padding, &[2 * rank as i64])?;
-        let none = b.integers(PrimitiveType::S64, &vec![0; 2 * rank])?;
-        let mut dimension = window(b, operands[0], &[&operands[count..count + 4], &[none]].concat(), d)?;
-        if dimension.base_dilation != 1 {
-            return Err(Error::unsupported("an open padding of dilated arrays is not supported"));
-        }
-        dimension.padding_low = 0;
-        dimensions.push(dimension);
-        let mut widths = [flat; 2];
-        for (side, width) in widths.iter_mut().enumerate() {
-            let at = (2 * d + side) as i64;
-            let one = b.slice_in(flat, 0, at, at + 1)?;
-            let scalar = b.reshape(one, &[])?;
-            *width = b.broadcast(scalar, &[rank as i64], &[])?;
-        }
-        for k in 0..count / 2 {
-            arrays[k] = padded(context, arrays[k], operands[count / 2 + k], d, widths, 0)?;
-        }
-    }
-    context.emit(Op::ReduceWindow { window: Window { dimensions }, to_apply }, &arrays)
-}
-
-/// Returns a dimension of a window. The vectors are sizes, strides, dilations of the array and of
-/// the window, and paddings.
-fn window(
-    b: &mut Builder,
-    array: InstructionId,
-    vectors: &[InstructionId],
-    d: usize,
-) -> Result<WindowDimension> {
-    let &[sizes, strides, base, dilations, padding] = vectors else {
-        return Err(Error::invalid("expected the sizes of windows"));
-    };
-    let mut steps = [0; 3];
-    for (step, vector) in steps.iter_mut().zip([strides, base, dilations]) {
-        let known = b.known_integer(vector, d);
-        *step =
-            known.ok_or_else(|| Error::unsupported("the steps and dilations of windows must be known"))?;
-    }
-    let [stride, base_dilation, window_dilation] = steps;
-    let mut dimension =
-        WindowDimension { stride, base_dilation, window_dilation, ..WindowDimension::of_size(1) };
-    let (low, high) = (b.known_integer(padding, 2 * d), b.known_integer(padding, 2 * d + 1));
-    if let (Some(size), Some(low), Some(high)) = (b.known_integer(sizes, d), low, high) {
-        dimension.size = size;
-        (dimension.padding_low, dimension.padding_high) = (low, high);
-        return Ok(dimension);
-    }
-    let size = b.size_element(sizes, d)?;
-    let size = size.ok_or_else(|| Error::unsupported("the size of a window has no upper bound"))?;
-    // The padding of the open side is all of the window except for the element itself.
-    let mut is_rest = |position: usize| -> Result<bool> {
-        let Some(width) = b.size_element(padding, position)? else { return Ok(false) };
-        let Some(rest) = b.size_sum(size, Size::known(1), -1)? else { return Ok(false) };
-        Ok(b.known_difference(width, rest) == Some(0))
-    };
-    let from_start = high == Some(0) && is_rest(2 * d)?;
-    let to_end = low == Some(0) && is_rest(2 * d + 1)?;
-    let whole = b.all_sizes(array)?[d];
-    let is_whole = b.known_difference(whole, size) == Some(0);
-    if steps != [1; 3] || !is_whole || !(from_start || to_end) {
-        return Err(Error::unsupported("windows of open sizes must be cumulative"));
-    }
-    dimension.size = whole.bound;
-    if from_start {
-        dimension.padding_low = whole.bound - 1;
-    } else {
-        dimension.padding_high = whole.bound - 1;
-    }
-    Ok(dimension)
 }
 
 /// The largest elements of each row, whose number the program computes.

@@ -148,8 +148,13 @@ impl<'s> Context<'_, 's> {
 
     /// Returns the type of the elements of the first result.
     pub(crate) fn result_element_type(&self) -> Result<PrimitiveType> {
-        let Some(&value) = self.operation.results.first() else {
-            return Err(Error::invalid("missing result 0"));
+        self.element_type_of_result(0)
+    }
+
+    /// Returns the declared type of the elements of a result.
+    pub(crate) fn element_type_of_result(&self, position: usize) -> Result<PrimitiveType> {
+        let Some(&value) = self.operation.results.get(position) else {
+            return Err(Error::invalid(format!("missing result {position}")));
         };
         match quantization(self.importer.source, value).filter(|_| self.dequantize.is_some()) {
             Some(quantization) => Ok(quantization.expressed),

@@ -1,6 +1,7 @@
 //! Instructions of operations, whose operands may be arrays of bounded size.
 
 use super::context::Context;
+use crate::sized::matrices;
 use bounded::Size;
 use composite::{Expression, Function};
 use hlo::{InstructionId, Op, Traits};
@@ -72,6 +73,10 @@ pub(crate) fn as_declared(
     let Some(declared) = declared_sizes(context, k) else { return Ok(result) };
     let mut result = result;
     let Some(rank) = context.shape(result).as_array().map(ArrayShape::rank) else { return Ok(result) };
+    let (own, wanted) = (context.array(result)?.element_type, context.element_type_of_result(k)?);
+    if own != wanted {
+        return Err(Error::internal(format!("result {k} has elements of type {own} instead of {wanted}")));
+    }
     if rank != declared.len() {
         return Err(Error::invalid(format!(
             "result {k} has {rank} dimensions instead of {}",
@@ -105,8 +110,26 @@ fn requested(context: &Context<'_, '_>, op: &Op, operands: &[InstructionId]) -> 
             Some(Shape::array(to.element_type, &sizes))
         }
         Op::Iota { .. } | Op::Reshape {} | Op::Broadcast { .. } => Some(context.results_shape()?),
-        Op::CustomCall { .. } | Op::Rng { .. } | Op::RngBitGenerator { .. } | Op::Fft { .. } => {
-            Some(context.results_shape()?)
+        Op::CustomCall { .. } | Op::Rng { .. } | Op::RngBitGenerator { .. } => Some(context.results_shape()?),
+        // Products can have elements of a wider type than their operands.
+        Op::Dot { .. } | Op::Convolution { .. } => {
+            let element_type = context.result_element_type()?;
+            if element_type == context.array(operands[0])?.element_type {
+                return Ok(None);
+            }
+            let shapes: Vec<Shape> = operands.iter().map(|&id| whole(context.shape(id))).collect();
+            let shapes: Vec<&Shape> = shapes.iter().collect();
+            let inferred = hlo::infer_shape(context.importer.builder.module(), op, &shapes, None)?;
+            inferred.as_array().map(|array| array.with_element_type(element_type).into())
+        }
+        // Only the last dimension of real transforms changes.
+        Op::Fft { .. } => {
+            let mut sizes = context.array(operands[0])?.sizes();
+            let last = declared_sizes(context, 0).and_then(|declared| *declared.last()?);
+            if let (Some(size), Some(last)) = (sizes.last_mut(), last) {
+                *size = last;
+            }
+            Some(Shape::array(context.result_element_type()?, &sizes))
         }
         _ => None,
     })
@@ -187,16 +210,18 @@ fn composite_sized(
     };
     let name = context.described();
     context.stamp();
+    if !on_elements && has_open_matrices(context, operands)? {
+        let Some(whole) = matrices::whole(context, operands)? else {
+            return Err(Error::unsupported(format!("{name} does not support open dimensions of matrices")));
+        };
+        let result = context.importer.builder.static_op(op, &whole.data, None)?;
+        return results_like(context, result, &whole.like.sizes);
+    }
     let builder = &mut context.importer.builder;
     let mut leading: Vec<Option<InstructionId>> = Vec::new();
-    let rank = operands.iter().map(|&operand| builder.rank(operand)).max().unwrap_or(0);
     let mut data = Vec::with_capacity(operands.len());
     for &operand in operands {
         let part = builder.split(operand)?;
-        let open = part.sizes.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        if !on_elements && open + 2 > rank && open > 0 {
-            return Err(Error::unsupported(format!("{name} does not support open dimensions of matrices")));
-        }
         if part.sizes.len() > leading.len() {
             leading.resize(part.sizes.len(), None);
         }
@@ -206,12 +231,35 @@ fn composite_sized(
         data.push(part.data);
     }
     let result = builder.static_op(op, &data, None)?;
+    results_like(context, result, &leading)
+}
+
+/// True if one of the last two dimensions of the operands is open.
+fn has_open_matrices(context: &mut Context<'_, '_>, operands: &[InstructionId]) -> Result<bool> {
+    let builder = &mut context.importer.builder;
+    let rank = operands.iter().map(|&operand| builder.rank(operand)).max().unwrap_or(0);
+    for &operand in operands {
+        let sizes = builder.split(operand)?.sizes;
+        let open = sizes.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        if open > 0 && open + 2 > rank {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the results of a function, whose dimensions have these true sizes.
+fn results_like(
+    context: &mut Context<'_, '_>,
+    result: InstructionId,
+    sizes: &[Option<InstructionId>],
+) -> Result<Vec<InstructionId>> {
     let results =
         if context.shape(result).as_tuple().is_some() { context.elements_of(result)? } else { vec![result] };
     let builder = &mut context.importer.builder;
     let with_sizes = |result: InstructionId| {
         let rank = builder.rank(result);
-        let own: Vec<_> = (0..rank).map(|d| leading.get(d).copied().flatten()).collect();
+        let own: Vec<_> = (0..rank).map(|d| sizes.get(d).copied().flatten()).collect();
         builder.bounded(result, &own)
     };
     results.into_iter().map(with_sizes).collect()

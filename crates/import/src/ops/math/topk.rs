@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
-use bounded::list;
+use bounded::{Size, list};
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -15,53 +15,51 @@ pub(crate) const RULES: &[Rule] = &[
 
 fn top_k_v1(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let k = cx.attributes().int("k")?;
-    top_k(cx, k)
+    top_k(cx, Size::known(k))
 }
 
 fn top_k_v2(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let &[k] = cx.bounded_i64s(1)?.as_slice() else { return Err(cx.invalid("k: expected a scalar")) };
-    match k.size {
-        None => top_k(cx, k.bound),
-        Some(count) => top_k_of_run(cx, k.bound, count),
-    }
+    top_k(cx, k)
 }
 
-/// Like [`top_k`] with a run-time number, such as the true size of the dimension.
-fn top_k_of_run(
-    cx: &mut NodeContext<'_, '_>,
-    bound: i64,
-    count: InstructionId,
-) -> Result<Vec<InstructionId>> {
+fn top_k(cx: &mut NodeContext<'_, '_>, k: Size) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
-    let rank = cx.rank(x);
-    cx.check(rank > 0, || "expected one or more dimensions, got a scalar".to_owned())?;
-    let columns = cx.sizes(x)[rank - 1];
-    let all = cx.true_size(x, rank - 1)?;
-    let count = cx.op(Op::Minimum {}, &[count, all])?;
-    let mut results = Vec::new();
-    for result in top_k(cx, bound.min(columns))? {
-        let mut bounded = cx.split(result)?;
-        if let Some(last) = bounded.sizes.last_mut() {
-            *last = Some(count);
-        }
-        results.push(cx.bounded(bounded.data, &bounded.sizes)?);
-    }
-    Ok(results)
-}
-
-/// Returns the `k` largest elements of the last dimension in descending order, and their positions.
-/// Equal elements remain in order.
-fn top_k(cx: &mut NodeContext<'_, '_>, k: i64) -> Result<Vec<InstructionId>> {
-    let x = cx.input(0)?;
-    let sizes = cx.sizes(x);
-    let columns = sizes.last().copied().unwrap_or(0);
-    cx.check(!sizes.is_empty() && (0..=columns).contains(&k), || {
-        format!("k: expected 0 to the size of the last dimension of {}, got {k}", list(&sizes))
-    })?;
-    let pair = cx.op(Op::TopK { k, largest: true }, &[x])?;
-    let (values, indices) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
+    let (values, indices) = top_k_of_rows(cx, x, k, true)?;
     let index_type = cx.output_type(1)?;
     Ok(vec![values, cx.convert(indices, index_type)?])
+}
+
+/// Returns the `k` largest (or smallest) elements of the last dimension in order, and their
+/// positions. Equal elements remain in order. A run-time number `k` may be the true size of the
+/// dimension, which it does not exceed.
+pub(crate) fn top_k_of_rows(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    k: Size,
+    largest: bool,
+) -> Result<(InstructionId, InstructionId)> {
+    let sizes = cx.sizes(x);
+    let Some(&columns) = sizes.last() else {
+        return Err(cx.invalid("expected one or more dimensions, got a scalar"));
+    };
+    let bound = if k.size.is_some() { k.bound.min(columns) } else { k.bound };
+    cx.check((0..=columns).contains(&bound), || {
+        format!("k: expected 0 to the size of the last dimension of {}, got {bound}", list(&sizes))
+    })?;
+    let pair = cx.op(Op::TopK { k: bound, largest }, &[x])?;
+    let mut results = [cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?];
+    if let Some(count) = k.size {
+        let all = cx.true_size(x, sizes.len() - 1)?;
+        let count = cx.op(Op::Minimum {}, &[count, all])?;
+        for result in &mut results {
+            let mut part = cx.split(*result)?;
+            part.sizes[sizes.len() - 1] = Some(count);
+            *result = cx.bounded(part.data, &part.sizes)?;
+        }
+    }
+    let [values, positions] = results;
+    Ok((values, positions))
 }
 
 /// `ApproxTopK(x)`: exactly the `k` largest (or smallest) elements along a dimension, and their

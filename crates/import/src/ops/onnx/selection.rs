@@ -4,13 +4,13 @@ use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::strided_slice::strided_slice;
 use crate::ops::math::reductions::arg_extremum_along;
+use crate::ops::math::topk::top_k_of_rows;
 use crate::ops::onnx::operands::{
-    constant, count, dimensions, flag, integers, number, opset, optional, place, required, required_place,
-    wrapped,
+    count, dimensions, flag, integers, number, opset, optional, place, required, required_place, wrapped,
 };
 use crate::ops::onnx::shapes::flattened;
 use crate::values::value::Value;
-use bounded::{Indices, Reducer, list};
+use bounded::{Indices, Reducer, Size, list};
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
@@ -47,7 +47,11 @@ fn arg(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> 
     }
     let mut position = arg_extremum_along(cx, x, axis, reducer)?;
     if last {
-        let most = cx.splat_like(position, (sizes[axis] - 1) as f64)?;
+        let size = cx.true_size(x, axis)?;
+        let (element_type, sizes) = (cx.element_type(position), cx.sizes(position));
+        let size = cx.convert(size, element_type)?;
+        let most = cx.add_scalar(size, -1.0)?;
+        let most = cx.broadcast(most, &sizes, &[])?;
         position = cx.sub(most, position)?;
     }
     if !flag(cx, "keepdims", true)? {
@@ -273,12 +277,17 @@ fn reduction(cx: &NodeContext<'_, '_>) -> Result<Reducer> {
 
 fn scatter_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices, updates) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
-    let sizes = cx.sizes(x);
-    let is_static = cx.split(x)?.sizes.iter().all(Option::is_none);
-    cx.check(is_static, || "the array to write to has a dimension of data-dependent size".to_owned())?;
-    let (indices, mut updates) = (cx.split(indices)?, cx.split(updates)?.data);
+    let (whole, sizes) = (cx.split(x)?, cx.sizes(x));
+    let (mut indices, mut updates) = (cx.split(indices)?, cx.split(updates)?.data);
     let index_sizes = cx.sizes(indices.data);
-    let (axis, mut positions) = element_indices(cx, indices.data, &sizes)?;
+    let axis = cx.attributes().int_or("axis", 0)?;
+    let axis = cx.dimension(axis, sizes.len())?;
+    if let Some(size) = whole.sizes[axis] {
+        // Negative indices count from the true end.
+        let narrow = cx.convert(indices.data, PrimitiveType::S32)?;
+        indices.data = cx.wrapped(narrow, size)?;
+    }
+    let (_, mut positions) = element_indices(cx, indices.data, &sizes)?;
     // Beyond the true sizes, indices are beyond the array: nothing is written there.
     let beyond = cx.splat_like(positions, sizes[axis] as f64)?;
     for (d, size) in indices.sizes.into_iter().enumerate() {
@@ -295,7 +304,8 @@ fn scatter_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let positions = full_indices(cx, positions, axis)?;
     let reducer = reduction(cx)?;
-    cx.scatter(x, positions, updates, Indices::Vectors, reducer)
+    let result = cx.scatter(whole.data, positions, updates, Indices::Vectors, reducer)?;
+    cx.bounded(result, &whole.sizes)
 }
 
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -525,21 +535,20 @@ fn folded(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> InstructionId {
 fn top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = required(cx, 0)?;
     let k = if count(cx)? > 1 {
-        let k = constant(cx, 1)?.and_then(|literal| literal.to_i64s());
-        k.and_then(|k| k.first().copied()).ok_or_else(|| cx.invalid("k: expected an integer"))?
+        let place = required_place(cx, 1)?;
+        let k = cx.bounded_i64s(place)?;
+        k.first().copied().ok_or_else(|| cx.invalid("k: expected an integer"))?
     } else {
-        cx.attributes().int("k")?
+        Size::known(cx.attributes().int("k")?)
     };
     let sizes = cx.sizes(x);
     let axis = cx.attributes().int_or("axis", -1)?;
     let axis = cx.dimension(axis, sizes.len())?;
     let largest = flag(cx, "largest", true)?;
-    cx.check((0..=sizes[axis]).contains(&k), || format!("k: {k} of {} elements", sizes[axis]))?;
     let mut order: Vec<usize> = (0..sizes.len()).filter(|&d| d != axis).collect();
     order.push(axis);
     let rows = cx.transpose(x, &order)?;
-    let pair = cx.op(Op::TopK { k, largest }, &[rows])?;
-    let (values, positions) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
+    let (values, positions) = top_k_of_rows(cx, rows, k, largest)?;
     let mut back = vec![0; sizes.len()];
     order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
     let positions = cx.convert(positions, PrimitiveType::S64)?;
