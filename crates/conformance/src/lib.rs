@@ -23,8 +23,8 @@ pub mod pool;
 pub mod programs;
 pub mod report;
 pub mod select;
-pub mod symbolic;
 pub mod web;
 pub mod worker;
 
+pub use programs::symbolic;
 pub use recorded::{case, compare, tolerance};

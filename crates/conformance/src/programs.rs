@@ -1,6 +1,8 @@
 //! Runs StableHLO programs with expected results: checks inside the program, or answers recorded in
 //! a file next to it.
 
+pub mod symbolic;
+
 use compiler::{Executable, NoObserver, host, in_process_options};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use stablehlo::{Imported, import, import_each};
@@ -33,7 +35,7 @@ impl Run {
     pub fn file(&self, path: &Path) -> Vec<Outcome> {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension == "jax" || extension == "mlirbc") {
-            let result = match crate::symbolic::runs(path) {
+            let result = match symbolic::runs(path) {
                 0 => self.artifact(path),
                 _ => self.symbolic(path, false).map(|_| ()),
             };
@@ -134,14 +136,14 @@ impl Run {
 }
 
 /// Converts an array stored as bits to a type without a NumPy equivalent.
-pub(crate) fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
+fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
     Literal::from_bytes(shape.clone(), stored.bytes().clone())
         .ok_or_else(|| Error::invalid(format!("recorded as {}, but the program has {shape}", stored.shape())))
 }
 
 /// Returns an error if two arrays differ by more than a share of the largest element, and by more
 /// than two units of the type's accuracy.
-pub(crate) fn near(actual: &Literal, expected: &Literal, tolerance: f64) -> Result<()> {
+fn near(actual: &Literal, expected: &Literal, tolerance: f64) -> Result<()> {
     let unit = match expected.array_shape().element_type.real_part() {
         PrimitiveType::F64 | PrimitiveType::F32 => 0.0,
         PrimitiveType::F16 => 2f64.powi(-10),

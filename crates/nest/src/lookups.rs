@@ -1,7 +1,8 @@
 //! Lookups of bytes in tables that fill the registers.
 //!
-//! The epilogue of a tile looks up a byte for each sum. A vector of sums has a quarter as many bytes
-//! as a register, and the instructions that look up bytes take as long for it as for a whole one.
+//! The epilogue of a tile looks up a byte for each sum. A vector of sums has a quarter as many
+//! bytes as a register, and the instructions that look up bytes take as long for it as for a whole
+//! one.
 
 use crate::builder::{FunctionBuilder, RegionBuilder};
 use crate::language::{Expression, Statement, ValueId};
@@ -32,7 +33,7 @@ impl FunctionBuilder {
         while let Some(group) = self.lookups_to_join(&rest, lanes) {
             let last = group.last().map_or(0, |&last| last + 1);
             let following = rest.split_off(last);
-            // Other lookups, which may be joined later, and what depends on any come after the group.
+            // Other lookups, which may be joined later, and what depends on any come after these.
             let (mut lookups, mut late) = (Vec::new(), Vec::new());
             let mut dependent = BTreeSet::new();
             for (number, statement) in rest.into_iter().enumerate() {

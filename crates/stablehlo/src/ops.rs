@@ -8,7 +8,7 @@ mod control_flow;
 mod custom_call;
 mod elementwise;
 mod indexing;
-pub(crate) mod lapack;
+mod lapack;
 mod linear_algebra;
 mod ragged_dot;
 mod reductions;

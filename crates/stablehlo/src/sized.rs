@@ -9,7 +9,6 @@ mod arguments;
 mod custom_call;
 mod dimensions;
 mod gather;
-pub(crate) mod matrices;
 mod regions;
 mod shaping;
 mod slices;

@@ -2,6 +2,7 @@
 
 mod context;
 pub(crate) mod emit;
+pub(crate) mod matrices;
 
 pub(crate) use context::{Context, Scope};
 

@@ -5,6 +5,7 @@
 
 use super::Convert;
 use crate::walk::Context;
+use crate::walk::matrices::lapack_function;
 use composite::linear_algebra::{Triangular, as_stack, of_stack};
 use composite::{Expression, Function, linear_algebra};
 use hlo::{InstructionId, TriangularTranspose};
@@ -14,7 +15,7 @@ use support::{Error, Result};
 /// Parses the target of a custom call: `lapack_`, a letter for the element type, the function's
 /// name, `_ffi`.
 pub(super) fn find(target: &str) -> Option<Convert> {
-    Some(match function(target)? {
+    Some(match lapack_function(target)? {
         "potrf" => cholesky,
         "trsm" => triangular_solve,
         "getrf" => lu,
@@ -24,22 +25,6 @@ pub(super) fn find(target: &str) -> Option<Convert> {
         "gesdd" => svd,
         _ => return None,
     })
-}
-
-/// Returns the function's name in the target of a custom call: `potrf` in `lapack_spotrf_ffi`.
-pub(crate) fn function(target: &str) -> Option<&str> {
-    let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
-    let (letter, function) = name.split_at_checked(1)?;
-    matches!(letter, "s" | "d" | "c" | "z").then_some(function)
-}
-
-impl Context<'_, '_> {
-    /// Returns a letter among the call's options, such as `uplo = 76`, an L.
-    pub(crate) fn lapack_option(&self, name: &str) -> Option<char> {
-        let options = ["mhlo.backend_config", "backend_config"];
-        let value = options.iter().find_map(|key| self.view().find(key)?.dictionary()?.get(name)?.integer());
-        value.and_then(|value| u8::try_from(value).ok()).map(char::from)
-    }
 }
 
 fn option(context: &Context<'_, '_>, name: &str) -> Result<char> {

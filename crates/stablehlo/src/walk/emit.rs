@@ -1,7 +1,7 @@
 //! Instructions of operations, whose operands may be arrays of bounded size.
 
 use super::context::Context;
-use crate::sized::matrices;
+use super::matrices;
 use bounded::Size;
 use composite::{Expression, Function};
 use hlo::{InstructionId, Op, Traits};

@@ -1,8 +1,8 @@
 //! Runs artifacts of `jax.export` with symbolic sizes, at the sizes of recorded runs: the arrays
-//! `K/in0`, `K/in1`, ... are the arguments of run `K`, `K/out0`, ... the results, and `K/size/b` the
-//! size of the name `b`.
+//! `K/in0`, `K/in1`, ... are the arguments of run `K`, `K/out0`, ... the results, and `K/size/b`
+//! the size of the name `b`.
 
-use crate::programs::{Run, near, with_type};
+use super::{Run, near, with_type};
 use compiler::{Executable, HloProgram, NoObserver, OpenSizes, PassRun, host, in_process_options};
 use hlo::Interface;
 use npz::Archive;
@@ -11,7 +11,7 @@ use stablehlo::{GivenSize, SizeRequest};
 use std::path::Path;
 use support::{Error, Result};
 
-/// How the runs of a program agree, none of which differs from the recorded results.
+/// Agreement of a program's runs, none of which differs from the recorded results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreement {
     /// Runs that were compared.

@@ -1,12 +1,27 @@
-//! Functions of LAPACK on matrices of open sizes: on the whole arrays, with a diagonal matrix in the
-//! rest of each, which changes no result.
+//! Functions of LAPACK on matrices of open sizes: on the whole arrays, with a diagonal matrix in
+//! the rest of each, which changes no result.
 
-use crate::ops::lapack::function;
-use crate::walk::Context;
+use super::context::Context;
 use bounded::{Bounded, Builder, Reducer};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
+
+/// Returns the function's name in the target of a custom call: `potrf` in `lapack_spotrf_ffi`.
+pub(crate) fn lapack_function(target: &str) -> Option<&str> {
+    let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
+    let (letter, function) = name.split_at_checked(1)?;
+    matches!(letter, "s" | "d" | "c" | "z").then_some(function)
+}
+
+impl Context<'_, '_> {
+    /// Returns a letter among the call's options, such as `uplo = 76`, an L.
+    pub(crate) fn lapack_option(&self, name: &str) -> Option<char> {
+        let options = ["mhlo.backend_config", "backend_config"];
+        let value = options.iter().find_map(|key| self.view().find(key)?.dictionary()?.get(name)?.integer());
+        value.and_then(|value| u8::try_from(value).ok()).map(char::from)
+    }
+}
 
 /// The operands of a function on whole arrays.
 pub(crate) struct Whole {
@@ -22,7 +37,7 @@ pub(crate) fn whole(context: &mut Context<'_, '_>, operands: &[InstructionId]) -
         "stablehlo.custom_call" => context.view().text("call_target_name")?,
         _ => return Ok(None),
     };
-    let Some(name) = function(target) else { return Ok(None) };
+    let Some(name) = lapack_function(target) else { return Ok(None) };
     let lower = context.lapack_option("uplo").is_none_or(|letter| letter == 'L');
     let left_side = context.lapack_option("side").is_none_or(|letter| letter == 'L');
     let b = &mut context.importer.builder;
