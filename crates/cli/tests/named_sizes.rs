@@ -362,46 +362,42 @@ fn sizes_follow_splits_ends_beyond_s32_and_selected_shapes() {
 const OPS: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
        attr { key: "shape" value { shape { dim { size: -1 } } } } }
-node { name: "shift" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -4 } } } }
-node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
-node { name: "rolled" op: "Roll" input: "x" input: "shift" input: "zero" attr { key: "T" value { type: DT_FLOAT } }
-       attr { key: "Tshift" value { type: DT_INT32 } } attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "shift" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -4 } } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "rolled" op: "Roll" input: "x" input: "shift" input: "zero" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tshift" value { type: DT_INT32 } } attr { key: "Taxis" value { type: DT_INT32 } } }
 node { name: "erfc" op: "Erfc" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "at" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } dim { size: 1 } } int_val: 1 } } } }
-node { name: "five" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
-       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 5 } } } }
-node { name: "placed" op: "ScatterNd" input: "at" input: "five" input: "shape" attr { key: "T" value { type: DT_FLOAT } }
-       attr { key: "Tindices" value { type: DT_INT32 } } }
-node { name: "triples" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 3 } } } }
+node { name: "at" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } dim { size: 1 } } int_val: 1 } } } }
+node { name: "five" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 5 } } } }
+node { name: "placed" op: "ScatterNd" input: "at" input: "five" input: "shape" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tindices" value { type: DT_INT32 } } }
+node { name: "triples" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 3 } } } }
 node { name: "table" op: "Reshape" input: "x" input: "triples" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "ones" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 1 int_val: 1 } } } }
+node { name: "ones" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 1 int_val: 1 } } } }
 node { name: "single" op: "Reshape" input: "x" input: "ones" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "columns" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
-       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 1 } } } }
+node { name: "columns" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: -1 int_val: 1 } } } }
 node { name: "column" op: "Reshape" input: "x" input: "columns" attr { key: "T" value { type: DT_FLOAT } } }
-node { name: "scales" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
-       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } }
-node { name: "wide" op: "OnnxResize" input: "column" input: "scales" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_FLOAT } } }
-       attr { key: "Tout" value { list { type: DT_FLOAT } } }
-       attr { key: "operands" value { list { i: 0 i: -1 i: 1 } } } attr { key: "opset" value { i: 13 } }
-       attr { key: "mode" value { s: "nearest" } } attr { key: "coordinate_transformation_mode" value { s: "asymmetric" } } }
-node { name: "bytes" op: "OnnxDynamicQuantizeLinear" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } }
-       attr { key: "Tout" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
+node { name: "scales" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } }
+node { name: "wide" op: "OnnxResize" input: "column" input: "scales" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } }
+       attr { key: "operands" value { list { i: 0 i: -1 i: 1 } } } attr { key: "opset" value { i: 13 } } attr { key: "mode" value { s: "nearest" } } attr { key: "coordinate_transformation_mode" value { s: "asymmetric" } } }
+node { name: "bytes" op: "OnnxDynamicQuantizeLinear" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
        attr { key: "operands" value { list { i: 0 } } } }
-node { name: "ordered" op: "OnnxTopK" input: "x" input: "shape" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 } } }
-       attr { key: "Tout" value { list { type: DT_FLOAT type: DT_INT64 } } } attr { key: "operands" value { list { i: 0 i: 1 } } } attr { key: "largest" value { i: 0 } } }
+node { name: "ordered" op: "OnnxTopK" input: "x" input: "shape" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 } } } attr { key: "Tout" value { list { type: DT_FLOAT type: DT_INT64 } } } attr { key: "operands" value { list { i: 0 i: 1 } } } attr { key: "largest" value { i: 0 } } }
 node { name: "last" op: "OnnxArgMax" input: "x" attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_INT64 } } }
        attr { key: "operands" value { list { i: 0 } } } attr { key: "keepdims" value { i: 0 } } attr { key: "select_last_index" value { i: 1 } } }
-node { name: "real" op: "OnnxDequantizeLinear" input: "bytes" input: "bytes:1" input: "bytes:2" attr { key: "Tin" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } }
-       attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
-node { name: "written" op: "OnnxScatterElements" input: "x" input: "zero" input: "five" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 type: DT_FLOAT } } }
-       attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
+node { name: "real" op: "OnnxDequantizeLinear" input: "bytes" input: "bytes:1" input: "bytes:2" attr { key: "Tin" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
+node { name: "written" op: "OnnxScatterElements" input: "x" input: "zero" input: "five" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
+node { name: "samples" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 1 int_val: -1 int_val: 1 } } } }
+node { name: "sample" op: "Reshape" input: "x" input: "samples" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "twice" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 2 int_val: 1 int_val: 1 } } } }
+node { name: "times" op: "Tile" input: "sample" input: "twice" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "w" op: "Const" attr { key: "dtype" value { type: DT_INT8 } } attr { key: "value" value { tensor { dtype: DT_INT8 tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 4 } } int_val: 1 int_val: 2 int_val: -1 int_val: 3 } } } }
+node { name: "r" op: "Const" attr { key: "dtype" value { type: DT_INT8 } } attr { key: "value" value { tensor { dtype: DT_INT8 tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 4 } } int_val: 2 int_val: -3 int_val: 1 int_val: 1 } } } }
+node { name: "b" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } dim { size: 8 } } float_val: 0 float_val: 0.5 float_val: 0 float_val: -0.25 float_val: 0 float_val: 0 float_val: 0 float_val: 0 } } } }
+node { name: "ws" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 0.5 } } } }
+node { name: "rs" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1 } } float_val: 0.25 } } } }
+node { name: "nil" op: "Const" attr { key: "dtype" value { type: DT_INT8 } } attr { key: "value" value { tensor { dtype: DT_INT8 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "layer" op: "OnnxMsDynamicQuantizeLSTM" input: "times" input: "w" input: "r" input: "b" input: "ws" input: "nil" input: "rs" input: "nil" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT8 type: DT_INT8 type: DT_FLOAT type: DT_FLOAT type: DT_INT8 type: DT_FLOAT type: DT_INT8 } } } attr { key: "Tout" value { list { type: DT_FLOAT type: DT_FLOAT type: DT_FLOAT } } } attr { key: "hidden_size" value { i: 1 } }
+       attr { key: "operands" value { list { i: 0 i: 1 i: 2 i: 3 i: -1 i: -1 i: -1 i: -1 i: 4 i: 5 i: 6 i: 7 } } } }
 versions { producer: 1286 }
 "#;
 
@@ -427,9 +423,9 @@ fn results_of_ops(fetches: &[&str]) -> Vec<(Vec<i64>, Vec<f64>)> {
 
 #[test]
 fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
-    let fetches = "rolled erfc placed table wide bytes bytes:1 ordered last real written";
+    let fetches = "rolled erfc placed table wide bytes bytes:1 ordered last real written layer:1";
     let fetches: Vec<&str> = fetches.split(' ').collect();
-    let expected: [(&[i64], &[f64]); 11] = [
+    let expected: [(&[i64], &[f64]); 12] = [
         (&[3], &[1.0, 2.0, 0.0]),
         (&[3], &[1.0, 0.157_299_207, 0.004_677_735]),
         (&[3], &[0.0, 5.0, 0.0]),
@@ -441,6 +437,8 @@ fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
         (&[], &[2.0]),
         (&[3], &[0.0, 127.0 * 2.0 / 255.0, 2.0]),
         (&[3], &[5.0, 1.0, 2.0]),
+        // From NumPy, which quantizes the input and the state of each step.
+        (&[1, 3, 1], &[-0.1190806, 0.5074942, 0.6743573]),
     ];
     for ((fetch, (sizes, values)), found) in fetches.iter().zip(expected).zip(results_of_ops(&fetches)) {
         assert_eq!(found.0, sizes, "{fetch}");
