@@ -23,7 +23,7 @@ pub(crate) const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxArgMax OnnxArgMin OnnxConv OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxArgMax OnnxArgMin OnnxConv OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
     OnnxTopK OnnxTranspose OnnxUnsqueeze \

@@ -13,10 +13,10 @@ use shape::PrimitiveType;
 use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_many("OnnxGRU", |cx| layer_of_any_size(cx, Cell::Gru)),
-    rule_many("OnnxLSTM", |cx| layer_of_any_size(cx, Cell::Lstm)),
-    rule_many("OnnxMsDynamicQuantizeLSTM", |cx| layer(cx, Cell::Lstm, true, None)),
-    rule_many("OnnxRNN", |cx| layer_of_any_size(cx, Cell::Rnn)),
+    rule_many("OnnxGRU", |cx| layer_of_any_size(cx, Cell::Gru, false)),
+    rule_many("OnnxLSTM", |cx| layer_of_any_size(cx, Cell::Lstm, false)),
+    rule_many("OnnxMsDynamicQuantizeLSTM", |cx| layer_of_any_size(cx, Cell::Lstm, true)),
+    rule_many("OnnxRNN", |cx| layer_of_any_size(cx, Cell::Rnn, false)),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,12 +118,13 @@ impl Weights {
 /// last two dimensions exchanged, and more inputs: scales (directions) or (directions, gates *
 /// hidden), and zero points, first of the weights, then of the recurrent weights. What they are
 /// multiplied with is then quantized by its own range, the state in each step. `steps` is the
-/// number of times if there may be fewer.
+/// number of times if there may be fewer, and `samples` that of the batch, if further ones must not
+/// have a state.
 fn layer(
     cx: &mut NodeContext<'_, '_>,
     cell: Cell,
     is_quantized: bool,
-    steps: Option<InstructionId>,
+    [steps, samples]: [Option<InstructionId>; 2],
 ) -> Result<Vec<InstructionId>> {
     let (mut x, w, r) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let is_batch_first = flag(cx, "layout", false)?;
@@ -162,6 +163,18 @@ fn layer(
             all = cx.op(Op::Minimum {}, &[given, all])?;
         }
         lengths = Some(all);
+    }
+    if let Some(samples) = samples {
+        let all = match lengths {
+            Some(given) => cx.convert(given, PrimitiveType::S32)?,
+            None => {
+                let all = cx.s32(time)?;
+                cx.broadcast(all, &[batch], &[])?
+            }
+        };
+        let exists = cx.before(&[batch], 0, samples)?;
+        let none = cx.splat_like(all, 0.0)?;
+        lengths = Some(cx.select(exists, all, none)?);
     }
     let state_sizes = if is_batch_first { [batch, directions, hidden] } else { [directions, batch, hidden] };
     let is_lstm = cell == Cell::Lstm;
@@ -267,11 +280,16 @@ fn layer(
 }
 
 /// A layer whose times and batch may have a range. The code for the largest sizes computes rows of
-/// the batch that are not used, but no times beyond the true number.
-fn layer_of_any_size(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<InstructionId>> {
+/// the batch that are not used, but no times beyond the true number. If the range of all numbers
+/// matters, those beyond the sizes are 0, which is in every range.
+fn layer_of_any_size(
+    cx: &mut NodeContext<'_, '_>,
+    cell: Cell,
+    is_quantized: bool,
+) -> Result<Vec<InstructionId>> {
     let inputs: Vec<InstructionId> = cx.inputs().iter().filter_map(|value| value.array()).collect();
     if !inputs.iter().any(|&input| cx.is_bounded(input)) {
-        return layer(cx, cell, false, None);
+        return layer(cx, cell, is_quantized, [None; 2]);
     }
     let x = required(cx, 0)?;
     let sizes = cx.all_sizes(x)?;
@@ -289,11 +307,13 @@ fn layer_of_any_size(cx: &mut NodeContext<'_, '_>, cell: Cell) -> Result<Vec<Ins
     let mut whole = Vec::new();
     for value in cx.inputs().to_vec() {
         whole.push(match value {
+            Value::Array(input) if is_quantized => Value::Array(cx.masked_with(input, 0.0)?),
             Value::Array(input) => Value::Array(cx.split(input)?.data),
             other => other,
         });
     }
-    let results = cx.with_inputs(whole, |cx| layer(cx, cell, false, time.size))?;
+    let samples = batch.size.filter(|_| is_quantized);
+    let results = cx.with_inputs(whole, |cx| layer(cx, cell, is_quantized, [time.size, samples]))?;
     let mut sized = Vec::new();
     for (k, result) in results.into_iter().enumerate() {
         // All states, or the last state or cell.
