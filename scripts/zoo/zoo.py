@@ -258,15 +258,15 @@ def reason(error):
     return (wrong or lines or [str(error)])[-1]
 
 
-def rejection(options, source, name):
-    """The reason for which a model must be rejected, if it must."""
-    tables = ("rejected", "rejected_open") if options.sizes else ("rejected",)
-    return next((source[table][name] for table in tables if name in source.get(table, {})), None)
+def stated(options, source, table, name, default=None):
+    """What a table of a source says about a model, or with open batches the table for these."""
+    tables = (f"{table}_open", table) if options.sizes else (table,)
+    return next((source[table][name] for table in tables if name in source.get(table, {})), default)
 
 
 def judge(options, source, package, name, prepare):
     """The row of a model."""
-    rejected = rejection(options, source, name)
+    rejected = stated(options, source, "rejected", name)
     row = {"model": name, "package": package, "judge": source["judge"]}
     with tempfile.TemporaryDirectory() as folder:
         # Models with an open batch have other inputs and results.
@@ -274,7 +274,7 @@ def judge(options, source, package, name, prepare):
         place = kept if options.keep else pathlib.Path(folder) / "made"
         try:
             case = prepare(place)
-            tolerance = source.get("tolerances", {}).get(name, source["tolerance"])
+            tolerance = stated(options, source, "tolerances", name, source["tolerance"])
             scale = source.get("scales", {}).get(name, 1e-30)
             row["difference"], row["as_stated"] = compare(options, case, tolerance, scale)
             if case.note:
@@ -355,7 +355,7 @@ def main():
             if row is None:
                 continue
             rows.append(row)
-            text = text_of(rows[-1], rejection(options, source, name))
+            text = text_of(rows[-1], stated(options, source, "rejected", name))
             print(f"{name}: {text} ({time.monotonic() - start:.0f} s)", flush=True)
             if options.record:
                 update(options.record, rows[-1])

@@ -475,3 +475,37 @@ fn a_single_row_is_repeated_to_a_known_number() {
     let rows = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
     assert_eq!(run(4, &rows), Literal::from_elements(&[4, 2], &rows));
 }
+
+/// The ranges of all numbers of an input and of a state decide how they are quantized. The elements
+/// beyond the size would be 1, and their states, by the bias, larger than all others.
+#[test]
+fn ranges_of_a_quantized_layer_are_those_of_the_true_batch() {
+    let constant = |name: &str, data_type: &str, sizes: &[i64], values: &str| {
+        let dims: Vec<String> = sizes.iter().map(|size| format!("dim {{ size: {size} }}")).collect();
+        format!(
+            "node {{ name: \"{name}\" op: \"Const\" attr {{ key: \"dtype\" value {{ type: {data_type} }} }} attr {{ key: \
+             \"value\" value {{ tensor {{ dtype: {data_type} tensor_shape {{ {} }} {values} }} }} }} }}\n",
+            dims.join(" ")
+        )
+    };
+    let bytes = |values: &[i32]| values.iter().map(|value| format!("int_val: {value} ")).collect::<String>();
+    let biases = "float_val: 1.5 float_val: 1 float_val: 0.5 float_val: 1 ".repeat(2);
+    let mut nodes =
+        constant("weights", "DT_INT8", &[1, 2, 4], &bytes(&[-90, -60, 7, -80, -55, -70, 9, -100]));
+    nodes += &constant("recurrent", "DT_INT8", &[1, 1, 4], &bytes(&[40, -35, 25, 70]));
+    nodes += &constant("bias", "DT_FLOAT", &[1, 8], &biases);
+    nodes += &constant("scale", "DT_FLOAT", &[1], "float_val: 0.031");
+    nodes += &constant("none", "DT_INT8", &[1], "int_val: 0");
+    nodes += "node { name: \"input\" op: \"Exp\" input: \"x\" attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+        node { name: \"y\" op: \"OnnxMsDynamicQuantizeLSTM\" input: \"input\" input: \"weights\" input: \"recurrent\" \
+        input: \"bias\" input: \"scale\" input: \"none\" attr { key: \"Tin\" value { list { type: DT_FLOAT type: DT_INT8 \
+        type: DT_INT8 type: DT_FLOAT type: DT_FLOAT type: DT_INT8 } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } } \
+        attr { key: \"operands\" value { list { i: 0 i: 1 i: 2 i: 3 i: -1 i: -1 i: -1 i: -1 i: 4 i: 5 i: 4 i: 5 } } } \
+        attr { key: \"hidden_size\" value { i: 1 } } }\n";
+    let x: Vec<f32> = (0..12).map(|k| -1.2 - (k * 5 % 7) as f32 / 10.0).collect();
+    let x = Literal::from_elements(&[3, 2, 2], &x);
+    let run = |most: i64| run_node(&nodes, [&[3, -1, 2], &[3, most, 2]], (1, most), &x, 2, 0);
+    let of_true_size = run(2);
+    assert_eq!(of_true_size.array_shape().sizes(), [3, 1, 2, 1]);
+    assert_eq!(run(6), of_true_size);
+}
