@@ -207,12 +207,12 @@ pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, err
     };
     let to_pred = value.array_shape().element_type == PrimitiveType::Pred;
     for (k, error) in errors.iter_mut().enumerate() {
-        // From one side of the negative real axis to the other.
+        // From one side of the negative real axis, to which -0 belongs, to the other.
         if let (Op::Atan2 {}, Some(y), Some(x)) = (op, known(0), known(1))
             && let (Scalar::Float(at), Scalar::Float(side)) = (y.value.scalar_at(k), x.value.scalar_at(k))
         {
             let may_be = error_of(y, k);
-            if may_be > 0.0 && at.abs() <= may_be && side - error_of(x, k) < 0.0 {
+            if may_be > 0.0 && at.abs() <= may_be && (side - error_of(x, k)).is_sign_negative() {
                 *error = error.max(TURN);
             }
             continue;
@@ -460,6 +460,9 @@ mod tests {
         let negative = known(&[-1.0, -1.0], &[0.0, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &negative], &floats), [TURN, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &y], &floats), [0.0, 0.0]);
+        let zeros = known(&[-0.0, 0.0], &[0.0, 0.0]);
+        let near = known(&[0.0, 0.0], &[0.5, 0.5]);
+        assert_eq!(marked(&Op::Atan2 {}, &[&near, &zeros], &floats), [TURN, 0.0]);
         // The adjacent poles are at 1.5708 and -4.7124.
         let angles = |error: f64| known(&[1.57, -4.72], &[error; 2]);
         assert_eq!(marked(&Op::Tan {}, &[&angles(0.001)], &floats), [f64::INFINITY, 0.0]);
