@@ -23,10 +23,12 @@ const ROWS_ABOVE_ZERO: usize = 8;
 /// The rows of a table, so that the exclusive or of the eight rows up to a row, or of fewer at the
 /// start, is the row of the table.
 fn differences(table: &[u8]) -> Vec<u8> {
-    let byte = |at: Option<usize>| at.map_or(0, |at| table[at]);
-    // The exclusive or of all rows up to this one.
-    let sum = |at: Option<usize>| byte(at) ^ byte(at.and_then(|at| at.checked_sub(ROWS_ABOVE_ZERO * ROW)));
-    (0..table.len()).map(|at| sum(Some(at)) ^ sum(at.checked_sub(ROW))).collect()
+    let with_earlier = |bytes: &[u8], distance: usize| -> Vec<u8> {
+        let earlier = |at: usize| at.checked_sub(distance).map_or(0, |at| bytes[at]);
+        (0..bytes.len()).map(|at| bytes[at] ^ earlier(at)).collect()
+    };
+    // The exclusive or of all rows up to each, and then each row alone.
+    with_earlier(&with_earlier(table, ROWS_ABOVE_ZERO * ROW), ROW)
 }
 
 impl<'c> FunctionTranslator<'_, 'c> {

@@ -17,8 +17,8 @@ file into independent parts. If NAME.npz exists next to NAME.mlir, NAME.mlirbc, 
 arrays in0, in1, ... are the program's arguments and out0, out1, ... its expected results, within
 --tolerance (default 1e-5) of the largest element. Artifacts of jax.export with symbolic sizes
 (scripts/jax_symbolic.py) are compiled once and run at each recorded size; with --fixed, each run is
-also compared with a program for its sizes, and runs with the same bits are counted. Prints failures and a summary. Exits with status
-1 if a program fails.
+also compared with a program for its sizes, and runs with the same bits are counted. Prints failures
+and a summary. Exits with status 1 if a program fails.
 ";
 
 fn main() -> ExitCode {

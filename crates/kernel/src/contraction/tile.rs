@@ -203,10 +203,9 @@ pub(crate) fn finish_rows(
     // the registers. Bytes that are looked up are few, and joined they fill one.
     let looks_up = cx.epilogue_of(contraction)?.looks_up_bytes();
     let at_once = if cx.target().vector_registers >= 32 || looks_up && lookup_lanes > 1 { 4 } else { 2 };
-    let fits = |&step: &usize| step <= rows && step * per_row <= at_once;
-    let fills = |step: &usize| rows.is_multiple_of(*step) && fits(step);
-    let step = if looks_up { [4, 2].into_iter().find(fits) } else { [4, 2].into_iter().find(fills) };
-    let step = step.unwrap_or(1);
+    let fills =
+        |&step: &usize| step <= rows && step * per_row <= at_once && (looks_up || rows.is_multiple_of(step));
+    let step = [4, 2].into_iter().find(fills).unwrap_or(1);
     let mut emit = |cx: &mut KernelContext<'_>, row: &Index, step: usize| {
         let first = cx.scalar_value(row)?;
         let at = cx.offset(slot, first, per_row as i64 * size);
