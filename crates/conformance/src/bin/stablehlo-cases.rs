@@ -16,9 +16,9 @@ or, with --evaluator, evaluated, and verifies the program's checks. Lines of // 
 file into independent parts. If NAME.npz exists next to NAME.mlir, NAME.mlirbc, or NAME.jax, its
 arrays in0, in1, ... are the program's arguments and out0, out1, ... its expected results, within
 --tolerance (default 1e-5) of the largest element. Artifacts of jax.export with symbolic sizes
-(scripts/jax_symbolic.py) are compiled once and run at each recorded size; with --fixed, each run is
-also compared with a program for its sizes, and runs with the same bits are counted. Prints failures
-and a summary. Exits with status 1 if a program fails.
+(scripts/jax_symbolic.py) are compiled once and run at each recorded size. With --fixed, each run is
+also compared with a program for its sizes, the numbers K/size/NAME of run K, and runs with the same
+bits are counted. Prints failures and a summary. Exits with status 1 if a program fails.
 ";
 
 fn main() -> ExitCode {
