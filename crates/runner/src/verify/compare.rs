@@ -1,6 +1,6 @@
 //! Compares results with estimates.
 
-use super::estimate::{Known, distance};
+use super::estimate::{Known, differ_in_sign, distance};
 use crate::fill::extremes;
 use crate::summary::number;
 use shape::index::multi_index;
@@ -141,16 +141,6 @@ impl Comparison {
     /// True if every element is correct.
     pub fn passed(&self) -> bool {
         self.mismatches == 0
-    }
-}
-
-/// True if two zeros have different signs.
-fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
-    let differ = |a: f64, b: f64| a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative();
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => differ(a, b),
-        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => differ(a, b) || differ(ai, bi),
-        _ => false,
     }
 }
 

@@ -217,11 +217,26 @@ pub(super) fn distance(a: Scalar, b: Scalar) -> f64 {
     }
 }
 
-/// Returns the distance of each pair of elements of two arrays with the same type.
+/// Returns the distance of each pair of elements of two arrays with the same type. Zeros of two
+/// signs are the smallest number apart.
 pub(super) fn distances(a: &Literal, b: &Literal) -> Vec<f64> {
+    let smallest = extremes(a.array_shape().element_type).2;
+    let apart = |a, b| if differ_in_sign(a, b) { smallest } else { distance(a, b) };
     match (a.floats(), b.floats()) {
-        (Some(a), Some(b)) => a.into_iter().zip(b).map(|(a, b)| float_distance(a, b)).collect(),
-        _ => a.scalars().zip(b.scalars()).map(|(a, b)| distance(a, b)).collect(),
+        (Some(a), Some(b)) => {
+            a.into_iter().zip(b).map(|(a, b)| apart(Scalar::Float(a), Scalar::Float(b))).collect()
+        }
+        _ => a.scalars().zip(b.scalars()).map(|(a, b)| apart(a, b)).collect(),
+    }
+}
+
+/// True if two zeros have different signs.
+pub(super) fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
+    let differ = |a: f64, b: f64| a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative();
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => differ(a, b),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => differ(a, b) || differ(ai, bi),
+        _ => false,
     }
 }
 
@@ -311,6 +326,14 @@ mod tests {
         });
         let moved: std::collections::BTreeSet<(bool, bool)> = moved.collect();
         assert_eq!(moved.len(), 4);
+    }
+
+    #[test]
+    fn zeros_of_two_signs_are_not_the_same() {
+        let array = |values: &[f32]| Literal::from_elements(&[3], values);
+        let apart = distances(&array(&[-0.0, 0.0, 1.0]), &array(&[0.0, 0.0, 3.0]));
+        assert!(apart[0] > 0.0 && apart[0] < 1e-37);
+        assert_eq!(apart[1..], [0.0, 2.0]);
     }
 
     #[test]

@@ -17,9 +17,19 @@ pub(super) fn flushed_products(rule: &Rule, operands: &[Literal], terms: f64) ->
     f64::from(f32::MIN_POSITIVE) * terms * (factors + 2.0)
 }
 
-/// Returns the largest finite magnitude of an array, at least 1.
+/// Returns the largest finite magnitude of an array, at least 1. A part of a complex number may be
+/// infinite beside a finite one.
 pub(super) fn largest_finite(array: &Literal) -> f64 {
-    magnitudes(array).into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
+    let magnitudes = if array.array_shape().element_type.is_complex() {
+        real_parts(array).into_iter().zip(imaginary_parts(array)).flat_map(finite_magnitudes).collect()
+    } else {
+        magnitudes(array)
+    };
+    magnitudes.into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
+}
+
+fn finite_magnitudes((re, im): (f64, f64)) -> [f64; 3] {
+    [re, im, re.hypot(im)]
 }
 
 /// Bounds on the sums of an instruction.
@@ -156,7 +166,7 @@ fn complex_at(operand: &Literal, k: usize) -> Option<(f64, f64)> {
 }
 
 /// Returns the possible distance of remainders if an operand may move so far that the integer
-/// quotient changes; otherwise 0.
+/// quotient changes; otherwise 0. It is infinite if the divisor may be 0.
 pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, error: f64) -> f64 {
     let at = |operand: usize| {
         let operand = &operands[operand];
@@ -169,6 +179,9 @@ pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, er
     };
     if error == 0.0 {
         return 0.0;
+    }
+    if moved == 1 && error >= y.abs() {
+        return f64::INFINITY;
     }
     let (quotient, reach) = (x / y, quotients + (x / y).abs() * f64::EPSILON);
     if quotients > 0.25 {
@@ -375,6 +388,13 @@ mod tests {
     }
 
     #[test]
+    fn a_finite_part_beside_an_infinite_one_counts() {
+        let large = largest_finite(&complex(f64::NEG_INFINITY, 3e38));
+        assert!((large / 3e38 - 1.0).abs() < 1e-6, "{large}");
+        assert_eq!(largest_finite(&complex(3.0, 4.0)), 5.0);
+    }
+
+    #[test]
     fn powers_are_as_good_as_their_logarithms() {
         let condition = |w: f64| complex_condition(&Op::Power {}, &[complex(0.0, 1.0), complex(w, 0.0)], 0);
         assert!((condition(10.0) - 5.0 * std::f64::consts::PI).abs() < 1e-12);
@@ -430,6 +450,7 @@ mod tests {
         assert_eq!(unknown_remainder(&operands, 0, 0, 0.25), 0.0);
         assert_eq!(unknown_remainder(&operands, 0, 0, 1.0), 4.0);
         assert_eq!(unknown_remainder(&operands, 1, 0, 0.5), 5.0);
+        assert_eq!(unknown_remainder(&operands, 1, 0, 2.0), f64::INFINITY);
         // 6.1 may be below 6.
         let operands = [Literal::from_elements(&[1], &[6.1f32]), Literal::from_elements(&[1], &[2f32])];
         assert_eq!(unknown_remainder(&operands, 0, 0, 0.2), 2.0);
