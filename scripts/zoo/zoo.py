@@ -20,6 +20,7 @@ that many random sizes, compared with the judge at each, and with programs for t
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -134,12 +135,24 @@ def onnx(source, options):
         return inputs, wanted, tensors, fixed
 
     for package in source["packages"]:
-        for path in sorted(packages.files(package, (".onnx", ".onnx.data")).rglob("*.onnx")):
-            name = f"{packages.name_of(package)}/{path.stem}"
+        own = packages.name_of(package)
+        place = packages.files(package, (".onnx", ".onnx.data"))
+        chosen = source.get("files", {}).get(own, "")
+        paths = [path for path in sorted(place.rglob("*.onnx")) if re.search(chosen, str(path.relative_to(place)))]
+        for path, name in zip(paths, names_of(paths)):
+            name = f"{own}/{name}"
             flags = source.get("flags", {}).get(name, "--batch 1").split()
             flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
+
+
+def names_of(paths):
+    """The names of files without their ends, with those of directories where they are equal otherwise."""
+    stems = [path.stem for path in paths]
+    alike = {path.stem: [other.parent for other in paths if other.stem == path.stem] for path in paths}
+    shared = {stem: os.path.commonpath(folders) for stem, folders in alike.items()}
+    return [str(path.relative_to(shared[path.stem]).with_suffix("")) if stems.count(path.stem) > 1 else path.stem for path in paths]
 
 
 def packaged(source, options):
