@@ -17,7 +17,7 @@ import speed_ratios as ratios
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/zoo.md"
-COLUMNS = 4
+COLUMNS = 5
 # Time in ns of a model in which a call from Python hardly counts.
 LARGE = 200_000
 

@@ -138,8 +138,8 @@ fn squares(
 pub(crate) type Body<'f> = dyn FnMut(&mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
 
 /// Emits full vectors, then the rest. The rest is a last vector that overlaps the one before. If
-/// the kernel works in place, the rest is scalar instead: recomputing an element would read
-/// operands that are already overwritten.
+/// the kernel works in place, both read their operands before they store anything: recomputing an
+/// element would read what is already overwritten.
 fn vectors(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
@@ -150,31 +150,42 @@ fn vectors(
     let TaskLoop { full: innermost, span } = innermost;
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;
-    let mut vector = |cx: &mut KernelContext<'_>, index: Index| {
-        indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(plan.lanes > 1)));
-        cx.with_lanes(plan.lanes, |cx| body(cx, indices))
-    };
+    let overlaps = 0 < full && full < innermost.extent;
+    let in_pair = overlaps && cx.is_in_place() && cx.target().gpu.is_none();
     let is_short = matches!(span, Span::All(_))
         && plan.transposed.is_none()
         && full / lanes <= UNROLL_VECTORS
         && cx.fusion().instructions().len() <= UNROLL_INSTRUCTIONS;
+    let mut elements = |cx: &mut KernelContext<'_>, lanes: u32, index: Index| {
+        indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(lanes > 1)));
+        cx.with_lanes(lanes, |cx| body(cx, indices))
+    };
+    // The vectors before the pair.
+    let steps = full / lanes - i64::from(in_pair);
     if is_short {
-        for begin in (0..full).step_by(lanes as usize) {
-            vector(cx, Index::constant(begin))?;
+        for step in 0..steps {
+            elements(cx, plan.lanes, Index::constant(step * lanes))?;
         }
     } else {
-        cx.for_span(span, lanes, &mut vector)?;
+        cx.for_part(span, 0, steps, lanes, |cx, index| elements(cx, plan.lanes, index))?;
     }
     if full == innermost.extent {
         return Ok(());
     }
-    if full > 0 && !cx.is_in_place() {
-        return cx.if_last(span, |cx| vector(cx, Index::constant(innermost.extent - lanes)));
+    let last = Index::constant(innermost.extent - lanes);
+    if overlaps && !cx.is_in_place() {
+        return cx.if_last(span, |cx| elements(cx, plan.lanes, last));
     }
     cx.if_last(span, |cx| {
-        cx.for_range(full, innermost.extent, 1, |cx, index| {
-            indices[innermost.dimension] = index;
-            body(cx, indices)
-        })
+        if in_pair {
+            let begin = cx.statements_so_far();
+            elements(cx, plan.lanes, Index::constant(full - lanes))?;
+            if cx.is_straight_since(begin) {
+                elements(cx, plan.lanes, last)?;
+                cx.delay_stores_since(begin);
+                return Ok(());
+            }
+        }
+        cx.for_range(full, innermost.extent, 1, |cx, index| elements(cx, 1, index))
     })
 }

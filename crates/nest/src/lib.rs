@@ -55,6 +55,7 @@ pub mod language;
 pub mod launch;
 mod lookups;
 pub mod stack;
+mod straight_line;
 mod text;
 mod uniform;
 mod verify;

@@ -16,7 +16,7 @@ pub fn with_joined_lookups<B: RegionBuilder>(
     lanes: u32,
     build: impl FnOnce(&mut B) -> Result<()>,
 ) -> Result<()> {
-    let begin = builder.builder().open_statements().len();
+    let begin = builder.builder().statements_so_far();
     build(builder)?;
     builder.builder().join_lookups(begin, lanes);
     Ok(())
@@ -25,8 +25,7 @@ pub fn with_joined_lookups<B: RegionBuilder>(
 impl FunctionBuilder {
     /// Joins lookups among the last statements of the open region, from number `begin` on.
     fn join_lookups(&mut self, begin: usize, lanes: u32) {
-        let is_straight = |s: &Statement| matches!(s, Statement::Let(..) | Statement::Store { .. });
-        if !self.open_statements()[begin..].iter().all(is_straight) {
+        if !self.is_straight_since(begin) {
             return;
         }
         let mut rest = self.open_statements().split_off(begin);
