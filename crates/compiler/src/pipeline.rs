@@ -9,13 +9,14 @@ use passes::{
     ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DecompositionExpander, Defuser,
     DequantizationSinking, DequantizedConstantFolding, DotOperandLayout, DynamicDimensionResults,
     FftExpander, FlattenCallGraph, FloatNarrowing, FloatRequantization, InstructionFusion, IntegerNarrowing,
-    LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline, PowerExpander,
-    PredContractionExpander, ProducerDuplication, QuantizedConstantFolding, QuantizedContraction,
-    ReductionNormalization, RequantizationFolding, RngExpander, RowFusion, SelectAndScatterExpander,
-    SingleDevice, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
-    WeightScaleSinking, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
-    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    LayoutNormalization, MapExpander, MultiOutputFusion, OperandUpcaster, Pass, PassRecord, Pipeline,
+    PowerExpander, PredContractionExpander, ProducerDuplication, QuantizedConstantFolding,
+    QuantizedContraction, ReductionNormalization, RequantizationFolding, RngExpander, RowFusion,
+    SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
+    TriangularSolveExpander, TupleSimplifier, WeightScaleSinking, WhileLoopAccumulationSinking,
+    WhileLoopConstantSinking, WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
+    WhileLoopUninitializedBuffers,
 };
 use plan::Precision;
 use shape::PrimitiveType;
@@ -266,6 +267,8 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     // Bytes take little of a small memory, and loads extend them.
     let keeps_bytes = has_byte_products || targets.iter().any(|target| target.is_microcontroller);
     let has_floats = targets.iter().all(|target| target.has_f32);
+    // Wide copies of operands take memory, and devices multiply narrow numbers.
+    let widens = !on_device && !targets.iter().any(|target| target.is_microcontroller);
     let (attention_targets, attention_options) = (targets.clone(), options.clone());
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
@@ -288,6 +291,11 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     if !on_device {
         // Contractions have their final operands. Before lookups are fused.
         pipeline.insert_before(ConcatenateInPlace.name(), Box::new(panels));
+    }
+    if widens {
+        // Products are those of quantized layers, too. Before loop-invariant code motion, which moves
+        // conversions out of loops.
+        pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(OperandUpcaster { has_floats }));
     }
     if !keeps_bytes {
         // Converting all bytes once is faster than converting each where it is used.

@@ -289,13 +289,26 @@ pub fn is_from_f32(element_type: PrimitiveType) -> bool {
 /// Decodes the bits of a narrower float like [`decode`], but may make a signaling NaN quiet.
 pub fn decode_number(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     if element_type == PrimitiveType::F16 && b.converts_f16() {
-        return b.convert(ConvertOp::FloatExtend, raw, ScalarType::F32);
+        return from_f16(b, raw);
     }
     decode(b, element_type, raw)
 }
 
+/// Converts the bits of an `f16` to `F32` by an instruction.
+fn from_f16(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
+    let value = b.convert(ConvertOp::FloatExtend, raw, ScalarType::F32);
+    b.remember_bits(value, PrimitiveType::F16 as u8, raw);
+    value
+}
+
 /// Decodes the bits of a narrower float, stored in integers of its size, to `F32`.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
+    let value = decode_bits(b, element_type, raw);
+    b.remember_bits(value, element_type as u8, raw);
+    value
+}
+
+fn decode_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     let bits = b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32);
     let format = format_of(element_type);
     if format.exponent_bits == 8 && format.has_infinity() {
@@ -312,7 +325,7 @@ pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId
 /// Returns the bits of a value that is rounded to a narrower type already (see [`round`]), in
 /// integers of its size.
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
-    if let Some(bits) = b.f16_bits(value).filter(|_| element_type == PrimitiveType::F16) {
+    if let Some(bits) = b.bits_in(value, element_type as u8) {
         return bits;
     }
     let format = format_of(element_type);
@@ -331,7 +344,7 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
 pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     if element_type == PrimitiveType::F16 && b.converts_f16() {
         let bits = b.convert(ConvertOp::FloatTruncate, value, ScalarType::I16);
-        return b.convert(ConvertOp::FloatExtend, bits, ScalarType::F32);
+        return from_f16(b, bits);
     }
     let format = format_of(element_type);
     match format.specials {
@@ -386,4 +399,43 @@ pub fn round_to_odd(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let is_inexact = f.b.or(was_raised, was_lowered);
     let result = f.b.select(is_inexact, odd, bits);
     f.float(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nest::{Expression, Linkage, Statement, Type};
+
+    /// What defines the bits of four `f16` after they were decoded, moved, and encoded again.
+    fn bits_after(
+        element_type: PrimitiveType,
+        moved: impl FnOnce(&mut FunctionBuilder, ValueId, ValueId) -> ValueId,
+    ) -> Expression {
+        let mut b = FunctionBuilder::new("f", Linkage::Internal);
+        let [x, y] = [1, 2].map(|bits| b.integer(Type::vector(ScalarType::I16, 4), bits));
+        let [x, y] = [x, y].map(|raw| decode(&mut b, element_type, raw));
+        let value = moved(&mut b, x, y);
+        let bits = encode(&mut b, element_type, value);
+        let function = b.finish();
+        let defined = function.body.statements.into_iter().find_map(|statement| match statement {
+            Statement::Let(id, expression) if id == bits => Some(expression),
+            _ => None,
+        });
+        defined.expect("a definition of the bits")
+    }
+
+    #[test]
+    fn moved_numbers_keep_their_bits() {
+        for element_type in [PrimitiveType::F16, PrimitiveType::Bf16] {
+            let shuffled = bits_after(element_type, |b, x, y| b.shuffle(x, y, vec![3, 2, 5, 4]));
+            assert!(matches!(shuffled, Expression::Shuffle(..)), "{shuffled:?}");
+            let selected = bits_after(element_type, |b, x, y| {
+                let first = b.integer(Type::BOOL, 1);
+                b.select(first, x, y)
+            });
+            assert!(matches!(selected, Expression::Select(..)), "{selected:?}");
+            let sum = bits_after(element_type, FunctionBuilder::add);
+            assert!(matches!(sum, Expression::Convert(ConvertOp::Truncate, _)), "{sum:?}");
+        }
+    }
 }

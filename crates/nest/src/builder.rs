@@ -21,8 +21,8 @@ pub struct FunctionBuilder {
     open: Vec<Vec<Statement>>,
     linkage: Linkage,
     converts_f16: bool,
-    /// The bits of values that are `f16` converted to `F32`.
-    f16_bits: BTreeMap<ValueId, ValueId>,
+    /// Values that are numbers of a narrower format: a number for the format, and their bits in it.
+    bits: BTreeMap<ValueId, (u8, ValueId)>,
 }
 
 impl FunctionBuilder {
@@ -38,7 +38,7 @@ impl FunctionBuilder {
             open: vec![Vec::new()],
             linkage,
             converts_f16: false,
-            f16_bits: BTreeMap::new(),
+            bits: BTreeMap::new(),
         }
     }
 
@@ -53,9 +53,29 @@ impl FunctionBuilder {
         self.converts_f16
     }
 
-    /// Returns the bits of a value that is an `f16` converted to `F32` by an instruction.
-    pub fn f16_bits(&self, value: ValueId) -> Option<ValueId> {
-        self.f16_bits.get(&value).copied()
+    /// Returns the bits of a value that is a number of a narrower format, and was only moved since
+    /// it was decoded. `format` is the number of the format in [`Self::remember_bits`].
+    pub fn bits_in(&self, value: ValueId, format: u8) -> Option<ValueId> {
+        self.bits.get(&value).filter(|bits| bits.0 == format).map(|bits| bits.1)
+    }
+
+    /// Records the bits, in a narrower format, from which a value was decoded.
+    pub fn remember_bits(&mut self, value: ValueId, format: u8, bits: ValueId) {
+        self.bits.insert(value, (format, bits));
+    }
+
+    /// Returns a value that is made of others without arithmetic. If all have bits in one format,
+    /// these are moved in the same way, and are those of the result.
+    fn moved(&mut self, from: &[ValueId], mut one: impl FnMut(&mut Self, &[ValueId]) -> ValueId) -> ValueId {
+        let value = one(self, from);
+        let format = from.first().and_then(|value| self.bits.get(value)).map(|bits| bits.0);
+        let bits: Option<Vec<ValueId>> =
+            format.and_then(|format| from.iter().map(|&value| self.bits_in(value, format)).collect());
+        if let (Some(format), Some(bits)) = (format, bits) {
+            let bits = one(self, &bits);
+            self.remember_bits(value, format, bits);
+        }
+        value
     }
 
     /// Adds a parameter.
@@ -267,9 +287,10 @@ impl FunctionBuilder {
 
     /// `condition ? a : b`.
     pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
-        let ty = self.ty(a);
-        assert_eq!(ty, self.ty(b), "the operands of select have different types");
-        self.value(ty, Expression::Select(condition, a, b))
+        assert_eq!(self.ty(a), self.ty(b), "the operands of select have different types");
+        self.moved(&[a, b], |builder, from| {
+            builder.value(builder.ty(from[0]), Expression::Select(condition, from[0], from[1]))
+        })
     }
 
     /// Converts to another scalar type with the same number of lanes. Returns the value itself if
@@ -289,11 +310,7 @@ impl FunctionBuilder {
             });
             return self.binary(BinaryOp::MultiplyFixed, x, y);
         }
-        let value = self.value(ty, Expression::Convert(op, a));
-        if (op, from.scalar) == (ConvertOp::FloatExtend, ScalarType::I16) {
-            self.f16_bits.insert(value, a);
-        }
-        value
+        self.value(ty, Expression::Convert(op, a))
     }
 
     /// The same bits as another type of the same size.
@@ -303,35 +320,41 @@ impl FunctionBuilder {
 
     /// Broadcasts a scalar to all lanes. Returns the scalar itself for one lane.
     pub fn splat(&mut self, scalar: ValueId, lanes: u32) -> ValueId {
-        let ty = self.ty(scalar);
-        assert_eq!(ty.lanes, 1, "expected a scalar operand of splat");
-        let vector = Type::vector(ty.scalar, lanes);
-        match self.known_constant(scalar) {
-            _ if lanes == 1 => scalar,
-            Some(constant) => self.value(vector, Expression::Constant(constant)),
-            None => self.value(vector, Expression::Splat(scalar)),
+        assert_eq!(self.ty(scalar).lanes, 1, "expected a scalar operand of splat");
+        if lanes == 1 {
+            return scalar;
         }
+        self.moved(&[scalar], |builder, from| {
+            let vector = Type::vector(builder.ty(from[0]).scalar, lanes);
+            let constant = builder.known_constant(from[0]);
+            builder.value(vector, constant.map_or(Expression::Splat(from[0]), Expression::Constant))
+        })
     }
 
     /// Returns one lane of a vector, or the value itself if it is a scalar.
     pub fn extract(&mut self, vector: ValueId, lane: u32) -> ValueId {
-        let ty = self.ty(vector);
-        if ty.lanes == 1 {
-            vector
-        } else {
-            self.value(Type::scalar(ty.scalar), Expression::Extract(vector, lane))
+        if self.ty(vector).lanes == 1 {
+            return vector;
         }
+        self.moved(&[vector], |builder, from| {
+            let scalar = Type::scalar(builder.ty(from[0]).scalar);
+            builder.value(scalar, Expression::Extract(from[0], lane))
+        })
     }
 
     /// A vector with one lane replaced.
     pub fn insert(&mut self, vector: ValueId, lane: u32, scalar: ValueId) -> ValueId {
-        self.value(self.ty(vector), Expression::Insert(vector, lane, scalar))
+        self.moved(&[vector, scalar], |builder, from| {
+            builder.value(builder.ty(from[0]), Expression::Insert(from[0], lane, from[1]))
+        })
     }
 
     /// Lanes of two vectors.
     pub fn shuffle(&mut self, a: ValueId, b: ValueId, lanes: Vec<u32>) -> ValueId {
-        let ty = Type::vector(self.ty(a).scalar, lanes.len() as u32);
-        self.value(ty, Expression::Shuffle(a, b, lanes))
+        self.moved(&[a, b], |builder, from| {
+            let ty = Type::vector(builder.ty(from[0]).scalar, lanes.len() as u32);
+            builder.value(ty, Expression::Shuffle(from[0], from[1], lanes.clone()))
+        })
     }
 
     /// Lanes 0, 1, 2, ...

@@ -59,7 +59,8 @@ pub use fusion::{
     RowFusion,
 };
 pub use numerics::{
-    BatchNormFolding, FloatNarrowing, SoftmaxReciprocal, TreeReductionRewriter, WeightScaleSinking,
+    BatchNormFolding, FloatNarrowing, OperandUpcaster, SoftmaxReciprocal, TreeReductionRewriter,
+    WeightScaleSinking,
 };
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
@@ -114,6 +115,7 @@ pub fn all() -> Vec<Box<dyn Pass>> {
         Box::new(LayoutNormalization),
         Box::new(MapExpander),
         Box::new(MultiOutputFusion::default()),
+        Box::new(OperandUpcaster { has_floats: true }),
         Box::new(PowerExpander),
         Box::new(PredContractionExpander),
         Box::new(ReductionNormalization),

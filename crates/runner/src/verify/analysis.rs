@@ -305,7 +305,7 @@ impl<'m> Analysis<'m> {
                 }
                 (Rule::Elementwise, _) => own::elementwise_errors(instruction, array, operands),
                 (Rule::Moves, _) => vec![0.0; count(array)],
-                _ => own::normwise_errors(array, terms),
+                _ => own::normwise_errors(array, &bounds),
             }
         });
         Ok(errors.collect())

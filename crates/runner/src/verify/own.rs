@@ -354,13 +354,21 @@ fn hands_on(op: &Op) -> bool {
 }
 
 /// Returns a bound for the whole array, for transforms and solvers, whose errors are small only
-/// relative to the largest element.
-pub(super) fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
+/// relative to the largest element. An infinity may be anything if finite terms may overflow before
+/// they meet an infinite one.
+pub(super) fn normwise_errors(array: &Literal, bounds: &SumBounds) -> Vec<f64> {
+    let &SumBounds { terms, finite_sum, .. } = bounds;
     let element_type = array.array_shape().element_type;
     let magnitudes = magnitudes(array);
     let largest = magnitudes.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
     let error = 64.0 * terms.min(8.0 * terms.sqrt()).max(1.0) * ulp(element_type, largest);
-    magnitudes.iter().map(|v| if v.is_finite() { error } else { 0.0 }).collect()
+    let may_overflow = finite_sum > extremes(element_type).0;
+    let of = |v: &f64| match v {
+        v if v.is_finite() => error,
+        v if v.is_infinite() && may_overflow => f64::INFINITY,
+        _ => 0.0,
+    };
+    magnitudes.iter().map(of).collect()
 }
 
 /// Returns the approximate distance between neighbors of a number, rounded up.
@@ -392,6 +400,16 @@ mod tests {
         let large = largest_finite(&complex(f64::NEG_INFINITY, 3e38));
         assert!((large / 3e38 - 1.0).abs() < 1e-6, "{large}");
         assert_eq!(largest_finite(&complex(3.0, 4.0)), 5.0);
+    }
+
+    #[test]
+    fn an_infinite_sum_of_terms_that_may_overflow_is_anything() {
+        let array = Literal::from_elements(&[2], &[f32::INFINITY, 1.0]);
+        let errors =
+            |finite_sum: f64| normwise_errors(&array, &SumBounds { terms: 4.0, finite_sum, mixed: 0.0 });
+        assert_eq!(errors(1e38)[0], 0.0);
+        assert_eq!(errors(1e39)[0], f64::INFINITY);
+        assert!(errors(1e39)[1] < 1e-3);
     }
 
     #[test]
