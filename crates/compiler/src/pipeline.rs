@@ -293,8 +293,8 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         pipeline.insert_before(ConcatenateInPlace.name(), Box::new(panels));
     }
     if widens {
-        // Products are those of quantized layers, too. Before loop-invariant code motion, which moves
-        // conversions out of loops.
+        // After quantized layers have become products. Before loop-invariant code motion, which
+        // moves conversions out of loops.
         pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(OperandUpcaster { has_floats }));
     }
     if !keeps_bytes {
