@@ -18,9 +18,9 @@ pub(crate) fn key(layer: &Layer) -> &str {
 /// Layers with the same key come first, in order, those of one kind before others: padding and the
 /// convolution that reads it may have one node. The others are fused in another way, or only one
 /// program has them: a pair of them corresponds if one computes the main node of the other. Pairs
-/// of one kind come first, then those with the most common nodes. If only the main node was renamed,
-/// neither layer computes that of the other, unless the new name differs in a number at the end, by
-/// which converters keep names apart.
+/// of one kind come first, then those with the most common nodes. If only the main node was
+/// renamed, neither layer computes that of the other, unless the new name differs in a number at
+/// the end, by which converters keep names apart.
 pub(crate) fn correspondence(old: &[Layer], new: &[Layer]) -> Vec<Option<usize>> {
     let mut pairing = Pairing { old, new, before: vec![None; new.len()], taken: BTreeSet::new() };
     pairing.in_order(|layer| (key(layer), layer.kind.as_str()));

@@ -121,7 +121,7 @@ fn medians(snapshots: &[Vec<i64>]) -> Vec<i64> {
         let runs = snapshots.windows(2).map(|pair| pair[1][counter] - pair[0][counter]);
         let mut ticks: Vec<i64> = runs.collect();
         let middle = ticks.len() / 2;
-        (!ticks.is_empty()).then(|| *ticks.select_nth_unstable(middle).1).unwrap_or(0)
+        if ticks.is_empty() { 0 } else { *ticks.select_nth_unstable(middle).1 }
     };
     (0..counters).map(median).collect()
 }

@@ -16,14 +16,14 @@ use target::Target;
 /// Values of variables that a model contains, by the names of the variables' nodes.
 pub(crate) type Initial = BTreeMap<String, Literal>;
 
-/// What to generate besides the code.
+/// Extent of a compilation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Extent {
-    /// Nothing. The code may be made of pieces for a few sizes.
+    /// The code, which may be made of pieces for a few sizes.
     Code,
-    /// Nothing, but the code is that of the module.
+    /// The code of the module.
     Module,
-    /// The same code with counters.
+    /// The code of the module, with and without counters.
     Counted,
 }
 
