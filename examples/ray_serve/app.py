@@ -23,6 +23,8 @@ import threading
 from pathlib import Path
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# By default, Ray's workers yield to every other process of the machine.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import numpy as np
 import protocol
