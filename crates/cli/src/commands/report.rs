@@ -62,6 +62,10 @@ pub(crate) struct Report {
     no_peak: bool,
 }
 
+/// Why a report is not about pieces for a few sizes.
+const NO_SIZES: &str =
+    "a report is about the code of the largest size; --dim NAME=N reports on that of another";
+
 /// Reports on a model or an object, then checks the budget.
 pub(crate) fn run(arguments: &Report, xla: &XlaFlags) -> Result<()> {
     if !(arguments.seconds.is_finite() && (0.001..=3600.0).contains(&arguments.seconds)) {
@@ -73,6 +77,7 @@ pub(crate) fn run(arguments: &Report, xla: &XlaFlags) -> Result<()> {
             "report describes code for processors: remove --target, or measure the GPU with `tfcompile profile`",
         ));
     }
+    arguments.model.inference.refuse_sizes(NO_SIZES)?;
     let budget = arguments.budget.as_deref().map(read_budget).transpose()?;
     let with_errors = arguments.accuracy || budget.as_ref().is_some_and(Budget::needs_errors);
     let old = match &arguments.diff {
@@ -184,6 +189,12 @@ fn of_model(arguments: &Report, model: &ModelArgs, xla: &XlaFlags, with_errors: 
         let compiled = &program.compiled;
         let name = model.model.display().to_string();
         let mut report = runner::report(&name, compiled, &program.signature.interface, &program.target);
+        if let Some((_, argument, _)) = program.signature.interface.sizes().next() {
+            let name = argument.name.clone().unwrap_or_else(|| argument.id.short());
+            report.missing.push(format!(
+                "The size '{name}' is a range: {NO_SIZES}. `build` may also make code for smaller ones"
+            ));
+        }
         if let Some(why) = foreign {
             report.missing.push(format!("Times are modeled and nothing is compared: {}", why.message()));
             return Ok(report);
