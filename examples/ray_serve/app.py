@@ -1,6 +1,6 @@
 """Serves the compiled models of a repository with Ray Serve.
 
-    python app.py REPOSITORY [--port 8501] [--replicas 2] [--wait 0.002] [--engine tfcompile|onnxruntime]
+    python app.py REPOSITORY [--port 8501] [--replicas 2] [--wait 0.002] [--timeout 60] [--engine tfcompile|onnxruntime]
 
 repository.py writes the repository: NAME/VERSION/model.pickle. Requests have TensorFlow Serving's form,
 
@@ -23,6 +23,8 @@ import threading
 from pathlib import Path
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# By default, Ray's workers yield to every other process of the machine.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import numpy as np
 import protocol
@@ -225,13 +227,14 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--wait", type=float, default=0.002, help="seconds for which a request waits for others")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds after which Serve answers 408 for a request")
     parser.add_argument("--engine", choices=ENGINES, default="tfcompile")
     arguments = parser.parse_args()
     engine = ENGINES[arguments.engine]
     if not (files := found(arguments.repository, engine.FILE)):
         raise SystemExit(f"app: no {engine.FILE} in {arguments.repository}/NAME/VERSION: run repository.py")
     ray.init(num_cpus=arguments.replicas, include_dashboard=False, log_to_driver=False, logging_level="warning")
-    serve.start(http_options={"host": "127.0.0.1", "port": arguments.port, "request_timeout_s": 60})
+    serve.start(http_options={"host": "127.0.0.1", "port": arguments.port, "request_timeout_s": arguments.timeout})
     # After Ray, which has handlers of its own.
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -22,7 +22,7 @@ import statistics
 import sys
 import time
 
-from load import BYTES, JSON, Answers, Load
+from load import BYTES, JSON, TIMEOUT, Answers, Load
 from server import Server
 
 PORT = 8710
@@ -116,7 +116,9 @@ async def slow_readers(load, server):
             content += part
             await asyncio.sleep(0.002)
         writer.close()
-        _, _, content = bytes(content).partition(b"\r\n\r\n")
+        told, _, content = bytes(content).partition(b"\r\n\r\n")
+        if b" 200 " not in told.partition(b"\r\n")[0]:
+            raise SystemExit(f"faults: a slow reader expected status 200, got {told!r} {content[:300]!r}")
         right.append(answers.is_right(2, rows, answers.read(JSON, content)))
 
     async def never():
@@ -308,7 +310,7 @@ async def run(arguments):
     shutil.rmtree(changed, ignore_errors=True)
     shutil.copytree(arguments.repository, changed)
     record = {"faults": []}
-    with Server(changed, PORT) as server:
+    with Server(changed, PORT, "--timeout", str(TIMEOUT)) as server:
         server.repository, server.wide = changed, Answers(arguments.models, "wide")
         async with Load(server, answers):
             await asyncio.sleep(10)

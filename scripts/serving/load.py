@@ -11,6 +11,9 @@ import numpy as np
 TOLERANCE = 1e-4
 JSON, BYTES = "application/json", "application/octet-stream"
 
+# Seconds after which a client or the server gives up, also on a machine that does other work.
+TIMEOUT = 300
+
 
 class Answers:
     """Rows of a model, and the right results by version."""
@@ -61,7 +64,7 @@ class Load:
         self.seed, self.clients = seed, clients
 
     async def __aenter__(self):
-        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=60))
+        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=TIMEOUT))
         self.is_stopped = False
         self.tasks = [asyncio.create_task(self._client(random.Random(self.seed * 1000 + number))) for number in range(self.clients)]
         return self

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Mutex;
 
 use inkwell::module::Module;
 use inkwell::targets::TargetMachine;
@@ -26,6 +27,22 @@ pub trait UnitCache: Debug + Send + Sync {
     /// this crate.
     fn compiler(&self) -> Option<&str> {
         None
+    }
+}
+
+/// Generated code in memory, for compilations of one process that have code in common.
+#[derive(Debug, Default)]
+pub struct MemoryCache(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl UnitCache for MemoryCache {
+    fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.0.lock().ok()?.get(key).cloned()
+    }
+
+    fn put(&self, key: &str, entry: &[u8]) {
+        if let Ok(mut entries) = self.0.lock() {
+            entries.insert(key.to_owned(), entry.to_vec());
+        }
     }
 }
 

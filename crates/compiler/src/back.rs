@@ -1,16 +1,17 @@
 //! Compilation from HLO to object code.
 
-use crate::compiled::{Compiled, MachineCode};
+use crate::compiled::{Compiled, CountedCode, MachineCode};
 use crate::options::BackOptions;
 use crate::sizes::report::SizeCode;
 use crate::versions::variants;
 use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
 use buffers::{Allocation, BufferAssignment, ConstantsBlock, ConstantsPool, Schedule, Slice};
-use codegen::{CodegenOptions, CompiledModule, Version};
+use codegen::{CodegenOptions, CompiledModule, MemoryCache, Version};
 use hlo::{Module, Program, SizeParameter, SizeRange, SizedModule};
 use kernel::{Counter, EntryOptions};
 use plan::ModulePlan;
+use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
 
@@ -84,6 +85,47 @@ pub fn compile_optimized(
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
     Ok(Compiled { module, plan_options: options.plan.clone(), constants, code, open_device: None })
+}
+
+/// Same as [`compile_module`], with and without counters. The passes, the plan, and the assignment
+/// are the same, and code that both programs have is generated once.
+pub fn compile_with_counters(
+    mut module: Module,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<(Compiled, CountedCode)> {
+    if !(options.devices.is_empty() && options.variants.is_empty()) {
+        return Err(Error::internal("counters beside code for devices or of several versions"));
+    }
+    let cache = options.cache.clone().unwrap_or_else(|| Arc::new(MemoryCache::default()));
+    let options = &BackOptions { cache: Some(cache), ..options.clone() };
+    optimize(&mut module, options, observer)?;
+    let mut pool = ConstantsPool::default();
+    let mut lower = || {
+        let planned = Planned::new(&module, &options.target, options, &mut pool, observer)?;
+        let profiled = BackOptions { is_profiled: true, ..options.clone() };
+        let kernel::Lowered { mut program, counters, .. } =
+            planned.lower(&module, &options.target, &profiled)?;
+        nest::dedup(&mut program);
+        let plain = BackOptions { is_profiled: false, ..options.clone() };
+        let lowered = planned.lower(&module, &options.target, &plain)?;
+        Ok((planned.finish(lowered, options, observer)?, program, counters))
+    };
+    let (first, program, counted) = lower().coded(Code::UnsupportedHlo)?;
+    let constants = pool.finish();
+    let embedded = options.embed_constants.then(|| constants.clone());
+    let versions = Versions { first, others: Vec::new(), counters: Vec::new() };
+    let code = generate(versions, options, embedded, observer)?;
+    let version = Version { program: &program, target: &options.target };
+    let none: Vec<(u64, Vec<u8>)> = Vec::new();
+    let output = codegen::compile_versions_with(&[version], &codegen_options(options), 0, none)?;
+    observer.ended("codegen with counters", &|| {
+        format!("{} of {} units are those without counters", output.cached_units, output.units)
+    });
+    let counters = counters::describe(&module, &counted);
+    let plan_options = options.plan.clone();
+    let compiled = Compiled { module, plan_options, constants, code, open_device: None };
+    Ok((compiled, CountedCode { object: output.object, counters, counted }))
 }
 
 /// Code of a module, without the module.
@@ -315,15 +357,7 @@ pub(crate) fn generate(
     // Unless the versions and the object still need them, packed constants are no longer kept.
     options.plan.packings.clear();
     let Versions { first, others, counters } = versions;
-    let code_options = CodegenOptions {
-        freestanding: options.freestanding,
-        sanitize: options.sanitize,
-        constants_section: options.constants_section.clone(),
-        cache: options.cache.clone(),
-        llvm_ir: options.llvm_ir,
-        assembly: options.assembly,
-        ..CodegenOptions::new(&options.entry_point)
-    };
+    let code_options = codegen_options(options);
     let versions: Vec<Version<'_>> = std::iter::once((&first, &options.target))
         .chain(others.iter().map(|(target, lowered)| (lowered, target)))
         .map(|(lowered, target)| Version { program: &lowered.program, target })
@@ -358,6 +392,18 @@ pub(crate) fn generate(
     let Lowered { plan, assignment, counters: counted, .. } = first;
     let variants = others.into_iter().map(|(target, lowered)| (target, lowered.plan)).collect();
     Ok(MachineCode { plan, assignment, kernels, sizes, counters, counted, variants, output, device: None })
+}
+
+fn codegen_options(options: &BackOptions) -> CodegenOptions {
+    CodegenOptions {
+        freestanding: options.freestanding,
+        sanitize: options.sanitize,
+        constants_section: options.constants_section.clone(),
+        cache: options.cache.clone(),
+        llvm_ir: options.llvm_ir,
+        assembly: options.assembly,
+        ..CodegenOptions::new(&options.entry_point)
+    }
 }
 
 /// Writes a program as C source, in place of an object.
@@ -411,9 +457,7 @@ fn lower(
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
     let planned = Planned::new(module, target, options, pool, observer)?;
-    let Planned { plan, schedule, assignment } = &planned;
-    let entry = EntryOptions { name: &options.entry_point, is_profiled: options.is_profiled };
-    let lowered = kernel::lower_with(module, plan, schedule, assignment, target, &entry)?;
+    let lowered = planned.lower(module, target, options)?;
     planned.finish(lowered, options, observer)
 }
 
@@ -458,6 +502,12 @@ impl Planned {
         buffers::check(module, &plan, &schedule, &assignment)?;
         observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
         Ok(Self { plan, schedule, assignment })
+    }
+
+    fn lower(&self, module: &Module, target: &Target, options: &BackOptions) -> Result<kernel::Lowered> {
+        let Self { plan, schedule, assignment } = self;
+        let entry = EntryOptions { name: &options.entry_point, is_profiled: options.is_profiled };
+        kernel::lower_with(module, plan, schedule, assignment, target, &entry)
     }
 
     fn parts<'a>(&'a self, module: &'a Module) -> kernel::Parts<'a> {

@@ -25,6 +25,17 @@ pub struct Compiled {
     pub open_device: Option<Device>,
 }
 
+/// The code of a compiled module with counters.
+#[derive(Debug)]
+pub struct CountedCode {
+    /// Object file.
+    pub object: Vec<u8>,
+    /// The counters.
+    pub counters: Vec<ProfileCounter>,
+    /// Instructions that they measure.
+    pub counted: Vec<Counter>,
+}
+
 /// Code of a module, and its use of memory.
 #[derive(Debug)]
 pub struct MachineCode {

@@ -1,7 +1,7 @@
 //! Compiled programs that run in this process.
 
 use crate::loadable::Loadable;
-use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
+use crate::{BackOptions, Compiled, CountedCode, NoObserver, ProfileCounter, compile_module, front, guarded};
 use hlo::{Argument, Interface, Output};
 use jit::{AlignedBytes, Instance};
 use shape::Literal;
@@ -71,6 +71,11 @@ impl Executable {
             None => code,
         };
         Ok(Self { code, counters })
+    }
+
+    /// Loads the code of a compiled module that counts.
+    pub fn load_counted(compiled: &Compiled, code: &CountedCode) -> Result<Self> {
+        Loadable::of_counted(compiled, code)?.load()
     }
 
     /// Arguments and results.

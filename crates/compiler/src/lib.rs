@@ -34,10 +34,12 @@ pub use aot::ProfileCounter;
 pub use aot_build::{
     AotOptions, ConstantsFile, Function, Functions, FunctionsOutputs, Outputs, build, build_functions,
 };
-pub use back::{compile_module, compile_optimized, compile_program, is_in_pieces, optimize};
+pub use back::{
+    compile_module, compile_optimized, compile_program, compile_with_counters, is_in_pieces, optimize,
+};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::{UnitCache, check_section};
-pub use compiled::{Compiled, DeviceCode, MachineCode};
+pub use compiled::{Compiled, CountedCode, DeviceCode, MachineCode};
 pub use csource::{Vectors as CVectors, plan_target as c_plan_target};
 pub use device::serial_kernels;
 pub use device_target::{device_kind, device_target};

@@ -6,7 +6,7 @@
 //! modified entry is a miss.
 
 use crate::back::{compile_pieces, is_in_pieces};
-use crate::{BackOptions, Compiled, MachineCode, NoObserver, ProfileCounter, compile_module};
+use crate::{BackOptions, Compiled, CountedCode, MachineCode, NoObserver, ProfileCounter, compile_module};
 use buffers::ConstantsBlock;
 use codegen::{llvm_version, seal, unseal};
 use hlo::analysis::Cost;
@@ -110,6 +110,17 @@ impl Loadable {
     pub fn of(compiled: &Compiled) -> Result<Self> {
         let Compiled { module, code, constants, .. } = compiled;
         Self::of_code(module, Interface::of_module(module)?, code, constants)
+    }
+
+    /// Same as [`Self::of`], with the code that counts.
+    pub(crate) fn of_counted(compiled: &Compiled, code: &CountedCode) -> Result<Self> {
+        let plain = Self::of(compiled)?;
+        Ok(Self {
+            object: code.object.clone(),
+            counters: code.counters.clone(),
+            memory: Memory { profile_counters: code.counters.len(), ..plain.memory },
+            ..plain
+        })
     }
 
     /// Same as [`Self::of`], for a program in pieces.

@@ -1,6 +1,8 @@
 //! Counters of profiled programs.
 
-use compiler::{BackOptions, Executable, NoObserver, compile_module, host, in_process_options};
+use compiler::{
+    BackOptions, Executable, NoObserver, compile_module, compile_with_counters, host, in_process_options,
+};
 use shape::Literal;
 
 fn executable(text: &str, is_profiled: bool) -> Executable {
@@ -74,4 +76,26 @@ fn code_counts_only_if_it_is_asked_to_and_computes_the_same() {
     assert!(plain.counters().is_empty());
     let run = |program: &Executable| program.run(std::slice::from_ref(&argument)).expect("runs");
     assert_eq!(run(&plain)[0].bytes(), run(&profiled)[0].bytes());
+}
+
+#[test]
+fn code_with_counters_beside_that_without_is_the_same_as_alone() {
+    let module = || hlo::text::parse(LOOP).expect("valid HLO");
+    let options = in_process_options(host("").expect("this machine"));
+    let (compiled, counted) = compile_with_counters(module(), &options, &mut NoObserver).expect("compiles");
+    let plain = compile_module(module(), &options, &mut NoObserver).expect("compiles");
+    assert!(compiled.code.output.object == plain.code.output.object);
+    assert_eq!((compiled.code.counters.len(), compiled.code.counted.len()), (0, 0));
+    assert_eq!(compiled.code.output.functions, plain.code.output.functions);
+    let profiled = BackOptions { is_profiled: true, ..options };
+    let profiled = compile_module(module(), &profiled, &mut NoObserver).expect("compiles");
+    assert!(counted.object == profiled.code.output.object);
+    assert_eq!(counted.counters, profiled.code.counters);
+    assert_eq!(counted.counted, profiled.code.counted);
+
+    let executable = Executable::load_counted(&compiled, &counted).expect("loads");
+    let argument = Literal::from_elements(&[64, 64], &[0.25f32; 64 * 64]);
+    let mut session = executable.session(&[argument]).expect("one argument");
+    session.run().expect("runs");
+    assert!(session.profile_counters()[0] > 0, "the total");
 }

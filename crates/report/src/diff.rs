@@ -1,6 +1,6 @@
 //! The difference between two reports.
 
-use crate::correspondence::{correspondence, key};
+use crate::correspondence::{correspondence, key, without_number};
 use crate::data::{Layer, Report};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -125,8 +125,8 @@ pub struct Diff {
 
 impl Diff {
     /// Compares two reports. Layers correspond if they have the same main node, or without one the
-    /// same name; several of one node correspond in order. Of the others, layers correspond if one
-    /// computes the main node of the other.
+    /// same name; several of one node correspond in order, and to those of their kind first. Of the
+    /// others, layers correspond if one computes the main node of the other.
     pub fn new(old: &Report, new: &Report) -> Self {
         let mut diff = Self { figures: figures(old, new), ..Self::default() };
         let sources = (old.time.map(|time| time.source), new.time.map(|time| time.source));
@@ -192,6 +192,9 @@ fn compare(
         these.nodes.iter().filter(|node| !others.contains(node)).cloned().collect()
     };
     change.fused_with = only_of(new, old);
+    // A main node of which only the number changed was there before.
+    let is_renamed = |node: &str| old.nodes.iter().any(|old| without_number(old) == without_number(node));
+    change.fused_with.retain(|node| node != key(new) || !is_renamed(node));
     change.split_from = only_of(old, new);
     // A node that is not in the new program is in no other layer.
     change.split_from.retain(|node| present.contains(node.as_str()));

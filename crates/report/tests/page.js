@@ -36,6 +36,13 @@ addEventListener("load", () => setTimeout(() => {
       check("the details name all of them", words.includes(`changed fused with ${named}`));
     }
   }
+  if (diff) {
+    const button = [...by("kinds").children].find((one) => one.textContent === "1 fused with");
+    button.click();
+    check("a count of changes finds the layers", by("hits").textContent === "1 found" && button.getAttribute("aria-pressed") === "true");
+    check("a count of changes does not find other words", (search("changed: slower"), by("hits").textContent === "0 found"));
+    check("removed layers are listed", !by("removed").hidden && by("removed").textContent.includes("1 layer was removed") && by("removed").textContent.includes("net/gone"));
+  }
   press(by("search"), "Escape");
   check("Escape ends the search", by("hits").textContent === "");
   [...document.querySelectorAll("#head button")].find((button) => button.textContent === "time").click();

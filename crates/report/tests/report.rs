@@ -146,6 +146,33 @@ fn layers_that_are_fused_differently_correspond() {
 }
 
 #[test]
+fn a_layer_corresponds_to_one_of_its_kind() {
+    let of = |layers: &[(&str, &[&str])]| {
+        let mut report = fused(&layers.iter().map(|(_, nodes)| *nodes).collect::<Vec<_>>());
+        report.layers.iter_mut().zip(layers).for_each(|(layer, (kind, _))| layer.kind = (*kind).to_owned());
+        report
+    };
+    let pairs = |old: &[(&str, &[&str])], new: &[(&str, &[&str])]| {
+        let diff = Diff::new(&of(old), &of(new));
+        let both = diff.layers.iter().filter_map(|layer| Some((layer.old?, layer.new?)));
+        both.collect::<Vec<_>>()
+    };
+    // Padding has the node of the convolution that reads it.
+    let padded: &[(&str, &[&str])] = &[("broadcast", &["conv"]), ("convolution", &["conv"])];
+    assert_eq!(pairs(&[("convolution", &["conv"])], padded), [(0, 1)]);
+    assert_eq!(pairs(&[("convolution", &["sum", "conv"])], padded), [(0, 1)]);
+    // Of other kinds, the first.
+    assert_eq!(pairs(&[("dot", &["conv"])], padded), [(0, 0)]);
+    // A converter adds a number to a name that is also that of a constant.
+    let numbered: &[(&str, &[&str])] = &[("broadcast", &["norm_2"]), ("convolution", &["norm_1"])];
+    assert_eq!(pairs(&[("convolution", &["conv", "norm"])], numbered), [(0, 1)]);
+    let renamed = words(&fused(&[&["conv", "norm"]]), &fused(&[&["norm_1", "relu"]]));
+    assert_eq!(renamed, [("norm_1".to_owned(), Some("conv".to_owned()), "fused with relu".to_owned())]);
+    assert_eq!(pairs(&[("convolution", &["conv", "norm_x"])], numbered), []);
+    assert_eq!(pairs(&[("dot", &["conv", "norm"])], numbered), []);
+}
+
+#[test]
 fn reports_without_fused_nodes_are_compared_by_main_nodes() {
     let new = fused(&[&["a", "b"], &["c", "d"]]);
     let text = fused(&[&["a"], &["b"]]).to_json().expect("JSON");

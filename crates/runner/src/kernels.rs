@@ -2,10 +2,11 @@
 //! arguments, except that constants remain constants, so that the code is planned as within the
 //! program.
 
+use compiler::Compiled;
 use hlo::analysis::Cost;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata, PrintOptions};
 use shape::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 /// An instruction with its own code.
@@ -37,7 +38,7 @@ const SMALL_CONSTANT: usize = 16;
 pub fn kernels(module: &Module) -> Vec<Kernel> {
     let mut kernels = Vec::new();
     let mut pending = vec![module.entry()];
-    let mut visited = std::collections::BTreeSet::new();
+    let mut visited = BTreeSet::new();
     while let Some(computation) = pending.pop() {
         if !visited.insert(computation) {
             continue;
@@ -202,18 +203,49 @@ fn copy(
     copies.insert(id, (destination.add_computation(target), values));
 }
 
+/// The kernels of a compiled program in the order in which they run.
+pub(crate) fn scheduled(compiled: &Compiled) -> Vec<Kernel> {
+    let sequences = buffers::schedule(&compiled.module, &compiled.code.plan).sequences;
+    let place = |(k, id): (usize, &InstructionId)| (*id, k);
+    let places: BTreeMap<ComputationId, BTreeMap<InstructionId, usize>> = sequences
+        .iter()
+        .map(|(&id, sequence)| (id, sequence.iter().enumerate().map(place).collect()))
+        .collect();
+    let place = |kernel: &Kernel| places.get(&kernel.computation)?.get(&kernel.instruction).copied();
+    let mut all = kernels(&compiled.module);
+    // Kernels of one computation follow each other. Those of others run within it.
+    for same in all.chunk_by_mut(|a, b| a.computation == b.computation) {
+        same.sort_by_key(place);
+    }
+    all
+}
+
+/// Instructions of a fusion that depend on no operand. Equal ones of several nodes are one, and it
+/// has the name of any of them.
+fn without_operands(fused: &Computation) -> BTreeSet<InstructionId> {
+    let mut fixed = BTreeSet::new();
+    for id in fused.post_order() {
+        let instruction = &fused[id];
+        let depends = matches!(instruction.op(), Op::Parameter { .. });
+        if !depends && instruction.operands().iter().all(|operand| fixed.contains(operand)) {
+            fixed.insert(id);
+        }
+    }
+    fixed
+}
+
 /// Returns the TensorFlow nodes from which a kernel originates, the root's first.
 pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
     let instruction = &module[kernel.computation][kernel.instruction];
     let mut names = vec![instruction.metadata().op_name.clone()];
     if let Op::Fusion { calls, .. } = instruction.op() {
-        let computation = &module[*calls];
+        let (computation, fixed) = (&module[*calls], without_operands(&module[*calls]));
         names.push(computation[computation.root()].metadata().op_name.clone());
-        names.extend(
-            computation.post_order().iter().rev().map(|&i| computation[i].metadata().op_name.clone()),
-        );
+        let order = computation.post_order();
+        let varying = order.iter().rev().filter(|id| !fixed.contains(id));
+        names.extend(varying.map(|&id| computation[id].metadata().op_name.clone()));
     }
-    let mut visited = std::collections::BTreeSet::new();
+    let mut visited = BTreeSet::new();
     names.retain(|name| !name.is_empty() && visited.insert(name.clone()));
     names
 }
@@ -302,5 +334,35 @@ ENTRY main {
         let shape::Literal::Tuple(elements) = result else { panic!("a tuple") };
         assert_eq!(elements[0].to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0, 12.0]);
         assert_eq!(nodes(&module, all[0]), ["bias", "scale"]);
+    }
+
+    #[test]
+    fn nodes_of_shared_constants_are_not_those_of_the_kernel() {
+        let text = r#"HloModule m
+
+fused {
+  x = f32[4] parameter(0)
+  six = f32[] constant(6), metadata={op_name="first/relu"}
+  limit = f32[4] broadcast(six), dimensions={}, metadata={op_name="first/relu"}
+  sum = f32[4] add(x, x), metadata={op_name="second/add"}
+  ROOT y = f32[4] minimum(sum, limit), metadata={op_name="second/relu"}
+}
+
+fill {
+  six = f32[] constant(6), metadata={op_name="first/relu"}
+  ROOT limit = f32[4] broadcast(six), dimensions={}, metadata={op_name="fill"}
+}
+
+ENTRY main {
+  x = f32[4] parameter(0)
+  y = f32[4] fusion(x), kind=kLoop, calls=fused
+  z = f32[4] fusion(), kind=kLoop, calls=fill
+  ROOT r = (f32[4], f32[4]) tuple(y, z)
+}
+"#;
+        let module = hlo::parse(text).unwrap();
+        let all = kernels(&module);
+        assert_eq!(nodes(&module, all[0]), ["second/relu", "second/add"]);
+        assert_eq!(nodes(&module, all[1]), ["fill"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Progress;
 use crate::difference::Difference;
-use crate::kernels::{Kernel, kernels, kind, nodes};
+use crate::kernels::{Kernel, kind, nodes, scheduled};
 use crate::latency::Latency;
 use crate::peak::{Probe, measure_peak};
 use crate::verify::KernelCheck;
@@ -10,7 +10,7 @@ use ::report::{
     Accuracy, Buffer, Constant, Cost, Layer, Moment, Peak, Report, ResultError, Sizes, Source, Time,
 };
 use buffers::{Allocation, Slice};
-use compiler::{Compiled, Counter, Executable};
+use compiler::{Compiled, CountedCode, Counter, Executable};
 use hlo::{Interface, Module, Op, Role};
 use shape::{Literal, PrimitiveType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,9 @@ use target::Target;
 
 /// Bound of the listed constants.
 const MAX_CONSTANTS: usize = 500;
+
+/// Bound of the recorded counters of all runs.
+const MAX_TICKS: usize = 1 << 22;
 
 /// Options of the measurements for a report.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +39,7 @@ pub fn report(name: &str, compiled: &Compiled, interface: &Interface, target: &T
     let mut report = Report::new(name, "model");
     report.target = [target.triple.as_str(), &target.cpu].join(" ").trim().to_owned();
     report.sizes = sizes(compiled, interface);
-    let all = kernels(&compiled.module);
+    let all = scheduled(compiled);
     report.layers = all.iter().map(|&kernel| layer(compiled, kernel, target)).collect();
     let modeled: f64 = report.layers.iter().filter_map(|layer| layer.seconds).sum();
     report.time = Some(Time { source: Source::Modeled, seconds: modeled, p90: None, runs: 0, threads: 1 });
@@ -46,11 +49,11 @@ pub fn report(name: &str, compiled: &Compiled, interface: &Interface, target: &T
     report
 }
 
-/// Replaces the modeled times by measured ones. `profiled` is the same program with counters.
+/// Replaces the modeled times by measured ones.
 pub fn measure_report(
     report: &mut Report,
     compiled: &Compiled,
-    profiled: &Compiled,
+    counted: &CountedCode,
     arguments: &[Literal],
     target: &Target,
     options: &ReportOptions,
@@ -61,21 +64,24 @@ pub fn measure_report(
     session.set_threads(options.threads)?;
     progress("measuring runs", 0, 2);
     let latency = Latency::measure(options.seconds, || session.run())?;
-    let executable = Executable::load(profiled)?;
+    let executable = Executable::load_counted(compiled, counted)?;
     let mut session = executable.session(arguments)?;
     session.set_threads(options.threads)?;
-    session.run()?;
-    let before = session.profile_counters().to_vec();
+    let mut snapshots = vec![session.profile_counters().to_vec()];
     progress("measuring layers", 1, 2);
-    let whole = Latency::measure(options.seconds, || session.run())?;
-    let ticks: Vec<i64> =
-        session.profile_counters().iter().zip(&before).map(|(now, then)| now - then).collect();
+    let whole = Latency::measure(options.seconds, || {
+        session.run()?;
+        if snapshots.len() * snapshots[0].len() < MAX_TICKS {
+            snapshots.push(session.profile_counters().to_vec());
+        }
+        Ok(())
+    })?;
+    let ticks = medians(&snapshots);
     let total = ticks.first().copied().filter(|&total| total > 0);
     let total = total.ok_or_else(|| Error::internal("expected a nonzero counter in the profiled program"))?;
-    let step = whole.best_half / total as f64;
-    let all = kernels(&profiled.module);
+    let step = whole.p50 / total as f64;
     let mut times = BTreeMap::new();
-    for (counter, &ticks) in profiled.code.counted.iter().zip(&ticks) {
+    for (counter, &ticks) in counted.counted.iter().zip(&ticks) {
         if let Counter::Instruction(computation, instruction) = *counter {
             times.insert(Kernel { computation, instruction }, ticks as f64 * step);
         }
@@ -94,10 +100,7 @@ pub fn measure_report(
         let bytes = has_bytes.then(|| Probe::bytes(target)?.best(options.threads, 600)).transpose()?;
         report.peak = Some(Peak { flops: peak.flops, byte_operations: bytes, bytes: peak.bytes });
     }
-    if all.len() != report.layers.len() {
-        return Err(Error::internal("the profiled program has other kernels than the program"));
-    }
-    for (layer, kernel) in report.layers.iter_mut().zip(all) {
+    for (layer, kernel) in report.layers.iter_mut().zip(scheduled(compiled)) {
         layer.seconds = times.get(&kernel).copied();
         let peak = report.peak.and_then(|peak| {
             if is_narrow(&layer.precision) { peak.byte_operations } else { Some(peak.flops) }
@@ -108,6 +111,19 @@ pub fn measure_report(
         };
     }
     Ok(())
+}
+
+/// For each counter, the median of a run's ticks. Unlike their sum, it says little about other work
+/// on the machine that interrupted a few runs.
+fn medians(snapshots: &[Vec<i64>]) -> Vec<i64> {
+    let counters = snapshots.first().map_or(0, Vec::len);
+    let median = |counter: usize| {
+        let runs = snapshots.windows(2).map(|pair| pair[1][counter] - pair[0][counter]);
+        let mut ticks: Vec<i64> = runs.collect();
+        let middle = ticks.len() / 2;
+        if ticks.is_empty() { 0 } else { *ticks.select_nth_unstable(middle).1 }
+    };
+    (0..counters).map(median).collect()
 }
 
 /// Adds the agreement of each kernel with the evaluator.
@@ -372,4 +388,22 @@ fn constants(report: &mut Report, compiled: &Compiled, all: &[Kernel]) {
     report.constants = named.into_values().collect();
     report.constants.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
     report.constants.truncate(MAX_CONSTANTS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_run_does_not_count() {
+        // Two counters over five runs: 10 and 3 ticks each, but one run was interrupted.
+        let ticks = [[10, 3], [10, 3], [9010, 9003], [11, 3], [10, 4]];
+        let mut snapshots = vec![vec![500, 70]];
+        for run in ticks {
+            let last = &snapshots[snapshots.len() - 1];
+            snapshots.push(vec![last[0] + run[0], last[1] + run[1]]);
+        }
+        assert_eq!(medians(&snapshots), [10, 3]);
+        assert_eq!(medians(&snapshots[..1]), [0, 0]);
+    }
 }

@@ -7,12 +7,12 @@ use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::files::outputs::Output;
 use crate::program::arguments::Arguments;
-use crate::program::in_process::{Program, compile_kernel, runnable};
+use crate::program::in_process::{Extent, Program, compile_kernel, runnable};
 use crate::report::bar::Bar;
 use crate::report::text::json_text;
 use ::report::{Budget, Diff, Finding, Report as Figures};
 use clap::Args;
-use compiler::{Executable, NoObserver};
+use compiler::Executable;
 use hlo::{Origin, Role};
 use runner::{Fill, ReportOptions, Subject, VerifyOptions};
 use shape::Literal;
@@ -62,6 +62,10 @@ pub(crate) struct Report {
     no_peak: bool,
 }
 
+/// Why a report is not about pieces for a few sizes.
+const NO_SIZES: &str =
+    "a report is about the code of the largest size; --dim NAME=N reports on that of another";
+
 /// Reports on a model or an object, then checks the budget.
 pub(crate) fn run(arguments: &Report, xla: &XlaFlags) -> Result<()> {
     if !(arguments.seconds.is_finite() && (0.001..=3600.0).contains(&arguments.seconds)) {
@@ -73,6 +77,7 @@ pub(crate) fn run(arguments: &Report, xla: &XlaFlags) -> Result<()> {
             "report describes code for processors: remove --target, or measure the GPU with `tfcompile profile`",
         ));
     }
+    arguments.model.inference.refuse_sizes(NO_SIZES)?;
     let budget = arguments.budget.as_deref().map(read_budget).transpose()?;
     let with_errors = arguments.accuracy || budget.as_ref().is_some_and(Budget::needs_errors);
     let old = match &arguments.diff {
@@ -173,60 +178,53 @@ fn is_saved_report(bytes: &[u8]) -> bool {
 fn of_model(arguments: &Report, model: &ModelArgs, xla: &XlaFlags, with_errors: bool) -> Result<Figures> {
     let foreign = runnable(model).err();
     let target = model.target("native")?;
-    let xla = XlaFlags { is_profiled: true, ..xla.clone() };
+    let xla = XlaFlags { is_profiled: false, ..xla.clone() };
+    let extent = if foreign.is_some() || arguments.no_time { Extent::Module } else { Extent::Counted };
     let mut arrays: Vec<Literal> = Vec::new();
-    let program = Program::compile_for(model, target, &xla, |signature, initial| {
+    let program = Program::compile_for(model, target, &xla, extent, |signature, initial| {
         arrays = Arguments::read(&arguments.feeds, signature, initial, Some(Fill::Random))?.inputs.first;
         Ok(())
     })?;
     compiler::guarded(move || {
-        let compiled = compiler::compile_module(program.imported.clone(), &program.back, &mut NoObserver)?;
+        let compiled = &program.compiled;
         let name = model.model.display().to_string();
-        let mut report = runner::report(&name, &compiled, &program.signature.interface, &program.target);
+        let mut report = runner::report(&name, compiled, &program.signature.interface, &program.target);
+        if let Some((_, argument, _)) = program.signature.interface.sizes().next() {
+            let name = argument.name.clone().unwrap_or_else(|| argument.id.short());
+            report.missing.push(format!(
+                "The size '{name}' is a range: {NO_SIZES}. `build` may also make code for smaller ones"
+            ));
+        }
         if let Some(why) = foreign {
             report.missing.push(format!("Times are modeled and nothing is compared: {}", why.message()));
             return Ok(report);
         }
-        if arguments.no_time {
-            report.missing.push("Times are modeled: remove --no-time to measure them".to_owned());
-        } else {
+        if let Some(counted) = &program.counted {
             let options = ReportOptions {
                 seconds: arguments.seconds,
                 threads: arguments.threads as usize,
                 peak: !arguments.no_peak,
             };
-            let profiled = &program.compiled;
             let mut bar = Bar::new(&model.stem(), model.hides_progress());
             let watch = &mut bar.watch();
-            runner::measure_report(
-                &mut report,
-                &compiled,
-                profiled,
-                &arrays,
-                &program.target,
-                &options,
-                watch,
-            )?;
+            let target = &program.target;
+            runner::measure_report(&mut report, compiled, counted, &arrays, target, &options, watch)?;
+        } else {
+            report.missing.push("Times are modeled: remove --no-time to measure them".to_owned());
         }
         if !arguments.accuracy {
             report.missing.push("Layers were not compared with the evaluator: add --accuracy".to_owned());
         }
         if with_errors {
-            compare(arguments, &program, &compiled, &arrays, &mut report)?;
+            compare(arguments, &program, &arrays, &mut report)?;
         }
         Ok(report)
     })
 }
 
 /// Compares the results with the evaluator's, and with `--accuracy` each layer.
-fn compare(
-    arguments: &Report,
-    program: &Program,
-    compiled: &compiler::Compiled,
-    arrays: &[Literal],
-    report: &mut Figures,
-) -> Result<()> {
-    let interface = &program.signature.interface;
+fn compare(arguments: &Report, program: &Program, arrays: &[Literal], report: &mut Figures) -> Result<()> {
+    let (interface, compiled) = (&program.signature.interface, &program.compiled);
     let imported = compiler::with_size_results(&program.imported)?;
     let outputs = interface.results().iter().filter(|result| result.origin != Origin::Check);
     let names: Vec<String> = outputs.map(hlo::Output::label).collect();

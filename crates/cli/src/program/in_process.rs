@@ -6,7 +6,7 @@ use crate::program::model::Read;
 use crate::program::model::read;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
-use compiler::{BackOptions, Compiled, Device, DeviceOptions, NoObserver, Source};
+use compiler::{BackOptions, Compiled, CountedCode, Device, DeviceOptions, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -15,6 +15,17 @@ use target::Target;
 
 /// Values of variables that a model contains, by the names of the variables' nodes.
 pub(crate) type Initial = BTreeMap<String, Literal>;
+
+/// Extent of a compilation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Extent {
+    /// The code, which may be made of pieces for a few sizes.
+    Code,
+    /// The code of the module.
+    Module,
+    /// The code of the module, with and without counters.
+    Counted,
+}
 
 /// A model and its code.
 pub(crate) struct Program {
@@ -25,6 +36,8 @@ pub(crate) struct Program {
     /// Options with which its kernels are compiled one by one.
     pub(crate) back: BackOptions,
     pub(crate) compiled: Compiled,
+    /// The code with counters, if it was asked for.
+    pub(crate) counted: Option<CountedCode>,
     /// Options of the passes that `compiled.module` has not been through, if its code is that of
     /// other modules.
     unoptimized: Option<BackOptions>,
@@ -40,7 +53,7 @@ impl Program {
         xla: &XlaFlags,
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
-        Self::compile_for(flags, runnable(flags)?, xla, check)
+        Self::compile_for(flags, runnable(flags)?, xla, Extent::Code, check)
     }
 
     /// Like [`Program::compile`], for a machine that may be another one.
@@ -48,6 +61,7 @@ impl Program {
         flags: &ModelArgs,
         target: Target,
         xla: &XlaFlags,
+        extent: Extent,
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
         let device = open_device(flags)?;
@@ -64,7 +78,7 @@ impl Program {
                 Source::Graph { .. } => Vec::new(),
             };
             let mut watch = Watch::new(&mut progress, &mut dumper);
-            let program = if xla.is_profiled || device.is_some() {
+            let program = if xla.is_profiled || device.is_some() || extent != Extent::Code {
                 input.source.import_whole(&mut watch)?
             } else {
                 input.source.import(&mut watch)?
@@ -81,11 +95,20 @@ impl Program {
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let imported = program.module.clone();
             let unoptimized = compiler::is_in_pieces(&program, &options).then(|| options.clone());
-            let compiled = compiler::compile_program(program, &options, &mut watch)?;
+            let (compiled, counted) = match extent {
+                Extent::Code | Extent::Module => {
+                    (compiler::compile_program(program, &options, &mut watch)?, None)
+                }
+                Extent::Counted => {
+                    let (compiled, counted) =
+                        compiler::compile_with_counters(program.module, &options, &mut watch)?;
+                    (compiled, Some(counted))
+                }
+            };
             if let Some(note) = crate::program::autotune::ignored(&compiled.code.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { imported, signature, target, back, compiled, unoptimized, checks })
+            Ok(Self { imported, signature, target, back, compiled, counted, unoptimized, checks })
         })?;
         dumper.finish()?;
         progress.finish();

@@ -21,8 +21,11 @@ impl Progress {
     pub(crate) fn new(flags: &ModelArgs, name: &str) -> Self {
         let mut bar = Bar::new(name, flags.hides_progress());
         bar.doing("reading", 0, 0);
-        let stages: &[&str] =
-            if flags.verbose { &["sizes", "plan", "regions", "codegen", "code of sizes"] } else { &[] };
+        let stages: &[&str] = if flags.verbose {
+            &["sizes", "plan", "regions", "codegen", "codegen with counters", "code of sizes"]
+        } else {
+            &[]
+        };
         Self { bar, report: StageTimes::new(stages), verbose: flags.verbose, quiet: flags.quiet }
     }
 

@@ -248,3 +248,22 @@ fn wrong_input_is_refused_and_nothing_is_written() {
         assert!(message.contains(expected), "{flag}: {message}");
     }
 }
+
+#[test]
+fn a_report_on_a_range_of_sizes_says_of_which_code_it_is() {
+    let directory = layer();
+    let report = |flags: &[&str]| {
+        let mut command = tfcompile(directory.path());
+        command.args(["report", "layer.pbtxt", "--shape=x=?,4", "--no-time", "-q", "--json"]).args(flags);
+        command
+    };
+    let notes = |flags: &[&str]| json(&succeed(&mut report(flags)))["missing"].to_string();
+    let range = notes(&["--dim=batch=1..8"]);
+    assert!(
+        range.contains("is a range: a report is about the code of the largest size; --dim NAME=N"),
+        "{range}"
+    );
+    assert!(!notes(&["--dim=batch=8"]).contains("largest size"));
+    let message = refuse(&mut report(&["--dim=batch=1..8", "--sizes=batch=4"]), directory.path());
+    assert!(message.contains("--sizes batch=4 has no effect, remove it: a report is about"), "{message}");
+}

@@ -15,6 +15,8 @@ const columns = [
   ["error / limit", (r) => r.layer && r.layer.accuracy ? percent(r.layer.accuracy.share_of_limit) : "", (r) => r.layer && r.layer.accuracy ? r.layer.accuracy.share_of_limit : -1],
 ];
 if (diff) columns.splice(3, 0, ["changed", (r) => r.changes || "", (r) => r.changes || ""]);
+// A search for a change.
+const CHANGED = "changed: ", WORSE = /slower|larger|less accurate/;
 let total = 0;
 // The changes in words, with the first nodes that were fused or split.
 function changed(change, most) {
@@ -66,7 +68,7 @@ function flatten() {
   if (words || order) {
     const found = [];
     (function walk(item) {
-      if (item.layer && (!words || [nameOf(item.layer), item.layer.name, ...(item.layer.nodes || []), item.layer.kind, item.layer.strategy, item.layer.precision, item.changes].join("\n").toLowerCase().includes(words)))
+      if (item.layer && (!words || (words.startsWith(CHANGED) ? (item.changes || "").includes(words.slice(CHANGED.length)) : [nameOf(item.layer), item.layer.name, ...(item.layer.nodes || []), item.layer.kind, item.layer.strategy, item.layer.precision, item.changes].join("\n").toLowerCase().includes(words))))
         found.push({ ...item, label: nameOf(item.layer), depth: 0 });
       for (const child of item.items || []) walk(child);
     })(root);
@@ -82,6 +84,7 @@ function flatten() {
   }
   state.rows = rows;
   state.at = Math.max(0, Math.min(state.at, rows.length - 1));
+  for (const button of by("kinds").children) button.setAttribute("aria-pressed", words === CHANGED + button.dataset.kind);
   by("hits").textContent = words ? `${hits} found` : "";
   by("rows").style.height = rows.length * ROW + "px";
 }
@@ -100,7 +103,8 @@ function paint() {
       cell.setAttribute("role", "gridcell");
       if (c === 0) { cell.style.paddingLeft = 8 + 16 * item.depth + "px"; cell.title = item.layer ? nameOf(item.layer) : item.path; }
       if (name === "of run" && total) cell.style.setProperty("--part", item.sum.seconds / total);
-      if (name === "changed" && /slower|larger|less accurate/.test(item.changes || "")) cell.classList.add("worse");
+      if (name === "changed") cell.title = item.changes || "";
+      if (name === "changed" && WORSE.test(item.changes || "")) cell.classList.add("worse");
     });
     row.addEventListener("click", () => { choose(k); if (item.items) toggle(item); });
     made.push(row);
@@ -161,15 +165,34 @@ function heads() {
     return button;
   }));
 }
+function search(words) { by("search").value = state.query = words; state.at = 0; by("layers").scrollTop = 0; refresh(); }
+// How many layers changed in which way, as searches for them, and the layers that only the old program has.
+function kinds() {
+  const counts = new Map(), gone = [];
+  for (const change of diff.layers) {
+    if (change.new == null) gone.push(old.layers[change.old]);
+    else for (const kind of change.changes) counts.set(kind.replaceAll("_", " "), (counts.get(kind.replaceAll("_", " ")) || 0) + 1);
+  }
+  for (const [kind, number] of counts) {
+    const button = element("button", `${number} ${kind}`, by("kinds"), WORSE.test(kind) ? "worse" : "");
+    button.dataset.kind = kind;
+    button.addEventListener("click", () => search(state.query === CHANGED + kind ? "" : CHANGED + kind));
+  }
+  by("removed").hidden = gone.length === 0;
+  by("removed").firstElementChild.textContent = gone.length === 1 ? "1 layer was removed" : `${gone.length} layers were removed`;
+  if (gone.length) table(by("removed"), ["layer", "kind", "time", "code", "weights"], gone.map((layer) => [nameOf(layer), layer.kind, time(layer.seconds), bytes(layer.code_bytes) || "shared", bytes(layer.weight_bytes)]));
+}
 function layers() {
   const box = by("layers");
   // The name stays in view while the other columns scroll.
-  box.style.setProperty("--columns", `minmax(var(--name), 2fr) 82px 70px ${diff ? "210px " : ""}98px 74px 78px 84px 84px 84px 105px 105px`);
-  box.style.setProperty("--width", `calc(var(--name) + ${diff ? 1074 : 864}px)`);
+  box.style.setProperty("--columns", `minmax(var(--name), 2fr) 82px 80px ${diff ? "210px " : ""}98px 74px 78px 84px 84px 84px 105px 105px`);
+  box.style.setProperty("--width", `calc(var(--name) + ${diff ? 1084 : 874}px)`);
+  by("removed").hidden = true;
+  if (diff) kinds();
   plant(); heads(); refresh();
   box.addEventListener("scroll", paint);
-  by("search").addEventListener("input", () => { state.query = by("search").value; state.at = 0; box.scrollTop = 0; refresh(); });
-  by("search").addEventListener("keydown", (event) => { if (event.key === "Escape") { by("search").value = state.query = ""; refresh(); box.focus(); } if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); box.focus(); choose(0); } });
+  by("search").addEventListener("input", () => search(by("search").value));
+  by("search").addEventListener("keydown", (event) => { if (event.key === "Escape") { search(""); box.focus(); } if (event.key === "ArrowDown" || event.key === "Enter") { event.preventDefault(); box.focus(); choose(0); } });
   box.addEventListener("keydown", (event) => {
     if (event.target !== box) return;
     const item = state.rows[state.at], page = Math.max(1, Math.floor(box.clientHeight / ROW) - 2);
