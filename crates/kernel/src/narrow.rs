@@ -406,7 +406,7 @@ mod tests {
     use super::*;
     use nest::{Expression, Linkage, Statement, Type};
 
-    /// The definition of the bits of four numbers after they were decoded, moved, and encoded again.
+    /// The definition of the bits of four numbers that were decoded, moved, and encoded again.
     fn bits_after(
         element_type: PrimitiveType,
         moved: impl FnOnce(&mut FunctionBuilder, ValueId, ValueId) -> ValueId,
