@@ -1,7 +1,9 @@
 //! Results whose sizes are determined at run time, and dimensions whose sizes the caller chooses:
 //! accessors of the headers, `run`, and `verify`.
 
-use crate::support::{root, succeed, tfcompile};
+use crate::support::{refuse, root, succeed, tfcompile};
+use shape::Literal;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -410,4 +412,48 @@ fn programs_choose_sizes_of_named_dimensions() {
 
 fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Matrices with `x` on the main diagonal, with `w` in its place, and that diagonal.
+const DIAGONALS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "w" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "matrix" op: "MatrixDiag" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "set" op: "MatrixSetDiag" input: "matrix" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "part" op: "MatrixDiagPart" input: "set" attr { key: "T" value { type: DT_FLOAT } } }
+"#;
+
+#[test]
+fn diagonals_have_the_sizes_of_the_run() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), DIAGONALS).expect("writable");
+    let array = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
+    let arrays = BTreeMap::from([
+        ("x".to_owned(), array(&[1.0, 2.0, 3.0])),
+        ("w".to_owned(), array(&[4.0, 5.0, 6.0])),
+    ]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=batch=1..5", "--feed=@in.npz", "--out=out.npz"]);
+    succeed(tool.args(["--fetch=matrix", "--fetch=set", "--fetch=part"]));
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    let diagonal =
+        |a: f32, b: f32, c: f32| Literal::from_elements(&[3, 3], &[a, 0.0, 0.0, 0.0, b, 0.0, 0.0, 0.0, c]);
+    assert_eq!(out.require("matrix").expect("a result"), diagonal(1.0, 2.0, 3.0));
+    assert_eq!(out.require("set").expect("a result"), diagonal(4.0, 5.0, 6.0));
+    assert_eq!(out.require("part").expect("a result"), array(&[4.0, 5.0, 6.0]));
+    // The diagonal has a size of its own.
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=x.0=1..5", "--dim=w.0=1..6", "--fetch=part", "--random=1"]);
+    let differs = |text: &str| {
+        assert!(text.contains("size 0 of the diagonals is not that of the matrices (node 'set')"), "{text}");
+    };
+    differs(&refuse(tool.args(["--size=x.0=3", "--size=w.0=4"]), place.path()));
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=x.0=1..5", "--dim=w.0=1..6", "--fetch=part", "--random=1"]);
+    let output = succeed(tool.args(["--size=x.0=3", "--size=w.0=3"]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("part: f32[3]"));
 }

@@ -16,9 +16,10 @@ pub(crate) const ELEMENTWISE: &str = "\
 pub(crate) const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddGrad BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
-    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart Max Mean Min NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 \
-    NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack Pad PadV2 Prod Range Rank Reshape \
-    ResourceGather Reverse ReverseV2 Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 \
+    MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Max Mean Min \
+    NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack \
+    Pad PadV2 Prod Range Rank Reshape ResourceGather Reverse ReverseV2 Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
     ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV \
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \

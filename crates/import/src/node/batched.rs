@@ -87,15 +87,14 @@ const BATCHED: [Batched; 20] = [
         holds: Not("transA"),
     },
     Batched {
-        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT MatrixDiag MatrixDiagV2 MatrixDiagV3 OnnxMatMulInteger \
-              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV TFLiteFullyConnected",
+        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat \
+              OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV TFLiteFullyConnected",
         inputs: FIRST,
         outputs: &[0],
         holds: Rank(2),
     },
     Batched {
-        ops: "BatchMatrixBandPart Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixDiagPart MatrixDiagPartV2 \
-              MatrixDiagPartV3 MatrixInverse OnnxMsTrilu OnnxTrilu",
+        ops: "BatchMatrixBandPart Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
         inputs: FIRST,
         outputs: &[0],
         holds: Rank(3),
