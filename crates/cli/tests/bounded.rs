@@ -457,3 +457,65 @@ fn diagonals_have_the_sizes_of_the_run() {
     let output = succeed(tool.args(["--size=x.0=3", "--size=w.0=3"]));
     assert!(String::from_utf8_lossy(&output.stdout).contains("part: f32[3]"));
 }
+
+/// `pairs[i] = [i, position of the largest of x[i]]`. A branch of `same`, for `x` and `z` of other
+/// lengths, would have another rank.
+const TEXTS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: -1 } } } } }
+node { name: "z" op: "Exp" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "rows" op: "GatherV2" input: "shape" input: "zero" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "numbers" op: "Range" input: "zero" input: "rows" input: "one" attr { key: "Tidx" value { type: DT_INT32 } } }
+node { name: "largest" op: "ArgMax" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tidx" value { type: DT_INT32 } } attr { key: "output_type" value { type: DT_INT32 } } }
+node { name: "pairs" op: "Pack" input: "numbers" input: "largest" attr { key: "N" value { i: 2 } }
+       attr { key: "T" value { type: DT_INT32 } } attr { key: "axis" value { i: 1 } } }
+node { name: "length" op: "GatherV2" input: "shape" input: "one" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "other_shape" op: "Shape" input: "z" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "other" op: "GatherV2" input: "other_shape" input: "one" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "differ" op: "NotEqual" input: "length" input: "other" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "same" op: "StatelessIf" input: "differ" input: "x" attr { key: "Tcond" value { type: DT_BOOL } }
+       attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } }
+       attr { key: "then_branch" value { func { name: "row" } } } attr { key: "else_branch" value { func { name: "all" } } } }
+library {
+  function {
+    signature { name: "row" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+    node_def { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+               attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+    node_def { name: "sum" op: "Sum" input: "a" input: "axis:output:0" attr { key: "T" value { type: DT_FLOAT } } }
+    ret { key: "b" value: "sum:output:0" }
+  }
+  function {
+    signature { name: "all" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+    ret { key: "b" value: "a" }
+  }
+}
+versions { producer: 1286 }
+"#;
+
+#[test]
+fn sizes_in_one_shape_have_ranges_of_their_own_and_select_branches() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), TEXTS).expect("writable");
+    let x = Literal::from_elements(&[2, 3], &[1f32, 3.0, 2.0, 6.0, 5.0, 4.0]);
+    let arrays = BTreeMap::from([("x".to_owned(), x.clone())]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=batch=1..4", "--dim=x.1=1..48", "--feed=@in.npz", "--out=out.npz"]);
+    succeed(tool.args(["--fetch=pairs", "--fetch=same"]));
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    assert_eq!(out.require("pairs").expect("a result"), Literal::from_elements(&[2, 2], &[0i32, 1, 1, 0]));
+    assert_eq!(out.require("same").expect("a result"), x);
+}

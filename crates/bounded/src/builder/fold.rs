@@ -88,9 +88,11 @@ impl Builder {
 
     /// Returns a number that `end - begin` does not exceed, for two scalars.
     pub fn largest_difference(&mut self, end: InstructionId, begin: InstructionId) -> Option<i64> {
+        let of_sizes =
+            if self.has_named_sizes() { self.largest_difference_of_sizes(end, begin) } else { None };
         let begin = self.linear_element(begin, 0)?;
         let end = self.linear_element(end, 0)?;
-        self.largest_difference_of(end, begin, MAX_MINIMA)
+        self.largest_difference_of(end, begin, MAX_MINIMA).into_iter().chain(of_sizes).min()
     }
 
     fn largest_difference_of(
@@ -171,10 +173,15 @@ impl Builder {
         let shape = outer.shape(id).clone();
         let is_small = shape.as_array().is_some_and(|a| a.element_count() <= MAX_COPIED_ELEMENTS);
         let known = if is_small { fold(module, outer, id) } else { None };
-        match known {
-            Some(literal) => inner.add_constant(literal),
-            None => inner.capture(id, &shape),
+        if let Some(literal) = known {
+            return inner.add_constant(literal);
         }
+        let captured = inner.capture(id, &shape);
+        if shape.as_array().is_some_and(|array| array.rank() == 0 && array.element_type.is_integer()) {
+            let range = self.range_at(self.level() - 1, id);
+            self.note_range(captured, range);
+        }
+        captured
     }
 }
 
