@@ -472,11 +472,14 @@ node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLO
 node { name: "rows" op: "GatherV2" input: "shape" input: "zero" input: "zero"
        attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
        attr { key: "Taxis" value { type: DT_INT32 } } }
-node { name: "numbers" op: "Range" input: "zero" input: "rows" input: "one" attr { key: "Tidx" value { type: DT_INT32 } } }
+node { name: "rows_s64" op: "Cast" input: "rows" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "begin" op: "Cast" input: "zero" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "step" op: "Cast" input: "one" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "numbers" op: "Range" input: "begin" input: "rows_s64" input: "step" attr { key: "Tidx" value { type: DT_INT64 } } }
 node { name: "largest" op: "ArgMax" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } }
-       attr { key: "Tidx" value { type: DT_INT32 } } attr { key: "output_type" value { type: DT_INT32 } } }
+       attr { key: "Tidx" value { type: DT_INT32 } } attr { key: "output_type" value { type: DT_INT64 } } }
 node { name: "pairs" op: "Pack" input: "numbers" input: "largest" attr { key: "N" value { i: 2 } }
-       attr { key: "T" value { type: DT_INT32 } } attr { key: "axis" value { i: 1 } } }
+       attr { key: "T" value { type: DT_INT64 } } attr { key: "axis" value { i: 1 } } }
 node { name: "length" op: "GatherV2" input: "shape" input: "one" input: "zero"
        attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
        attr { key: "Taxis" value { type: DT_INT32 } } }
@@ -516,6 +519,6 @@ fn sizes_in_one_shape_have_ranges_of_their_own_and_select_branches() {
     succeed(tool.args(["--fetch=pairs", "--fetch=same"]));
     let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
     let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
-    assert_eq!(out.require("pairs").expect("a result"), Literal::from_elements(&[2, 2], &[0i32, 1, 1, 0]));
+    assert_eq!(out.require("pairs").expect("a result"), Literal::from_elements(&[2, 2], &[0i64, 1, 1, 0]));
     assert_eq!(out.require("same").expect("a result"), x);
 }
