@@ -130,7 +130,12 @@ fn cut(
     };
     let length = cx.op(Op::Maximum {}, &[length, zero])?;
     let most = (bound as u64).div_ceil(step as u64) as i64;
-    let most = most.min(range_of_ends(cx, i, dimension, bound)?);
+    let mut most = most.min(range_of_ends(cx, i, dimension, bound)?);
+    if cx.has_named_sizes() {
+        // `x[:-1]` has one element less than `x`.
+        let range = cx.size_range(Size { bound: most, size: Some(length) });
+        most = most.min(range.high.unwrap_or(most).max(0));
+    }
     cx.take(x, d, begin, step * stride.signum(), Size { bound: most, size: Some(length) })
 }
 
