@@ -27,6 +27,16 @@ def choose(feeds, count):
     return sorted(np.random.default_rng(0).permutation(np.arange(1, largest + 1))[:count].tolist())
 
 
+def within(flags, count):
+    """Different random sizes for flags with ranges, such as `--dim tokens=1..48`: sizes by name."""
+    ranges = {name: (int(low), int(high)) for name, low, high in re.findall(r"(\S+)=(\d+)\.\.(\d+)", " ".join(flags))}
+    generator, found = np.random.default_rng(0), {}
+    for _ in range(100 * count):
+        sizes = {name: int(generator.integers(low, high + 1)) for name, (low, high) in ranges.items()}
+        found.setdefault(tuple(sizes.values()), sizes)
+    return list(found.values())[:count]
+
+
 def split(path, inputs, wanted):
     """Flags of the range, and the runs that frameworks/make.py wrote: flags, feeds, and expected results of each."""
     labels = list(dict.fromkeys(name.rpartition("/")[0] for name in inputs))

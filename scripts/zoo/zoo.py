@@ -19,6 +19,7 @@ run at that many random sizes. Its results, and those of programs for these size
 """
 
 import argparse
+import fnmatch
 import json
 import pathlib
 import re
@@ -97,11 +98,22 @@ def onnx(source, options):
     """The ONNX models of packages, which ONNX Runtime judges."""
     python = packages.environment("venv-onnx", speed.ONNX)
 
-    def case(path, flags, **kinds):
+    def case(path, flags, ranges, **kinds):
         if options.sizes:
-            return case_of_sizes(path, flags, **kinds)
+            return case_of_ranges(path, ranges, **kinds) if ranges else case_of_sizes(path, flags, **kinds)
         inputs, wanted, tensors, fixed = answers(path, flags, **kinds)
         return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
+
+    def case_of_ranges(path, flags, **kinds):
+        # Flags of dimensions that the model does not name.
+        equal = [flag for flag in flags if not re.search(r"=\d+\.\.\d+$", flag) and flag != "--dim"]
+        words = lambda chosen: [word for flag in [*equal, *chosen] for word in ("--dim", flag)]
+        runs = []
+        for chosen in sizes.within(flags, options.sizes):
+            fixed = words(f"{name}={size}" for name, size in chosen.items())
+            inputs, wanted, *_ = answers(path, fixed, **kinds)
+            runs.append((fixed, inputs, wanted))
+        return Case(path, flags, {}, {}, runs=runs)
 
     def case_of_sizes(path, flags, **kinds):
         # The flags with ? for the size of the batch.
@@ -138,7 +150,9 @@ def onnx(source, options):
             name = f"{packages.name_of(package)}/{path.stem}"
             flags = source.get("flags", {}).get(name, "--batch 1").split()
             flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
+            ranges = [flags for key, flags in source.get("ranges", {}).items() if fnmatch.fnmatch(name, key)]
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
+            kinds["ranges"] = " ".join(ranges).split()
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
 
 

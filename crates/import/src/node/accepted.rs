@@ -24,17 +24,25 @@ pub(crate) const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxArgMax OnnxArgMin OnnxConv OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
-    OnnxTopK OnnxTranspose OnnxUnsqueeze \
+    OnnxMaxPool OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
     XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
+/// Ops whose rules see whole arrays if only the batch is bounded, and otherwise true sizes.
+const WINDOWS: &str = "AvgPool Conv2D DepthwiseConv2dNative MaxPool MaxPoolV2";
+
 /// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
 /// need not be listed.
 pub(crate) fn takes_bounded(op: &str) -> bool {
+    always_takes_bounded(op) || WINDOWS.split(' ').any(|other| other == op)
+}
+
+/// True if an op's rule sees true sizes whichever dimensions are bounded.
+pub(crate) fn always_takes_bounded(op: &str) -> bool {
     keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
 }
 
