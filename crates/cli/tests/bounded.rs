@@ -522,3 +522,43 @@ fn sizes_in_one_shape_have_ranges_of_their_own_and_select_branches() {
     assert_eq!(out.require("pairs").expect("a result"), Literal::from_elements(&[2, 2], &[0i64, 1, 1, 0]));
     assert_eq!(out.require("same").expect("a result"), x);
 }
+
+/// Windows of 3 rows at every second row.
+const WINDOWS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 1 } dim { size: -1 } dim { size: 1 } dim { size: 1 } } } } }
+node { name: "filter" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT
+       tensor_shape { dim { size: 3 } dim { size: 1 } dim { size: 1 } dim { size: 1 } } float_val: 1 } } } }
+node { name: "sums" op: "Conv2D" input: "x" input: "filter" attr { key: "T" value { type: DT_FLOAT } } ATTRIBUTES }
+node { name: "largest" op: "MaxPool" input: "x" attr { key: "T" value { type: DT_FLOAT } } KSIZE ATTRIBUTES }
+node { name: "means" op: "AvgPool" input: "x" attr { key: "T" value { type: DT_FLOAT } } KSIZE ATTRIBUTES }
+"#;
+
+#[test]
+fn windows_are_padded_for_the_size_of_the_run() {
+    let place = tempfile::tempdir().expect("a directory");
+    let list = |name: &str, rows: i64| {
+        format!("attr {{ key: \"{name}\" value {{ list {{ i: 1 i: {rows} i: 1 i: 1 }} }} }}")
+    };
+    let attributes = list("strides", 2) + " attr { key: \"padding\" value { s: \"SAME\" } }";
+    let graph = WINDOWS.replace("ATTRIBUTES", &attributes).replace("KSIZE", &list("ksize", 3));
+    std::fs::write(place.path().join("g.pbtxt"), graph).expect("writable");
+    let results = |rows: i64| {
+        let x: Vec<f32> = (1..=rows).map(|row| row as f32).collect();
+        let arrays = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[1, rows, 1, 1], &x))]);
+        std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+        let mut tool = tfcompile(place.path());
+        tool.args(["run", "g.pbtxt", "--dim=x.1=1..9", "--feed=@in.npz", "--out=out.npz"]);
+        succeed(tool.args(["--fetch=sums", "--fetch=largest", "--fetch=means"]));
+        let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+        let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+        ["sums", "largest", "means"].map(|name| out.require(name).expect("a result"))
+    };
+    let columns = |values: [&[f32]; 3]| {
+        values.map(|values| Literal::from_elements(&[1, values.len() as i64, 1, 1], values))
+    };
+    // One row is added before and one after 5 rows, and one after 4 rows.
+    assert_eq!(results(5), columns([&[3.0, 9.0, 9.0], &[2.0, 4.0, 5.0], &[1.5, 3.0, 4.5]]));
+    assert_eq!(results(4), columns([&[6.0, 7.0], &[3.0, 4.0], &[2.0, 3.5]]));
+    assert_eq!(results(1), columns([&[1.0], &[1.0], &[1.0]]));
+}

@@ -19,6 +19,9 @@ pub(super) const MAX_SHAPE: i64 = 16;
 /// Maximum number of steps of one evaluation.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
 
+/// Number of steps of one evaluation that is always left, for shapes and axes after large tables.
+const MIN_STEPS_OF_ONE: u64 = 256;
+
 /// Returns the value of an instruction, if it depends only on constants and is small. Each
 /// instruction is evaluated once.
 fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
@@ -49,7 +52,7 @@ fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal
             continue;
         }
         let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
-        let limit = scope.fold_steps_left.get().min(MAX_STEPS_OF_ONE);
+        let limit = scope.fold_steps_left.get().clamp(MIN_STEPS_OF_ONE, MAX_STEPS_OF_ONE);
         let (value, steps) = match values {
             Some(values) => evaluate_instruction(module, scope, top, &values, limit),
             None => (known_slice(module, scope, top), 0),
