@@ -355,6 +355,8 @@ def main():
     for source in options.table["source"]:
         if options.judge not in (None, source["judge"]):
             continue
+        if source.get("open_only") and not options.sizes:
+            continue
         models = SOURCES.get(source["judge"], packaged if "packages" in source else made)
         if options.sizes and (models in (lite, graph, packaged) or source["judge"] == "jax"):
             continue
