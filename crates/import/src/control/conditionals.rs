@@ -62,8 +62,8 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     conditional(cx, index, &branches)
 }
 
-/// Returns the value of a scalar that selects a branch, if constants or the ranges of named dimensions
-/// decide it.
+/// Returns the value of a scalar that selects a branch, if constants or the ranges of named
+/// dimensions decide it.
 fn known_selector(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> Option<i64> {
     match cx.fold(id) {
         Some(known) => known.scalar_at(0).as_i64(),

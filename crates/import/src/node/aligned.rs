@@ -4,7 +4,6 @@
 
 use crate::node::accepted::takes_bounded;
 use crate::node::context::NodeContext;
-use crate::ops::nn::windows::Format;
 use crate::values::value::Value;
 use hlo::InstructionId;
 use support::Result;
@@ -97,7 +96,8 @@ impl NodeContext<'_, '_> {
             return Ok((self.attributes().int_or("training_mode", 0)? == 0).then_some(1));
         }
         let is_training = self.attributes().bool_or("is_training", true)?;
-        Ok((!is_training).then_some(Format::of_node(self, rank)?.feature))
+        let is_first = self.text_or("data_format", "NHWC")?.starts_with("NC");
+        Ok((!is_training).then(|| if is_first { 1 } else { rank.saturating_sub(1) }))
     }
 
     /// Gives the outputs the true sizes of the first input.

@@ -79,8 +79,8 @@ fn matrix_sizes(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<(i64, i64)
     Ok((rows, columns))
 }
 
-/// Checks that matrices of open sizes are square, and that the band is then the main diagonal: whole
-/// arrays have it in the right places. Returns the size of the diagonal of such matrices.
+/// Checks that matrices of open sizes are square, and that the band is then the main diagonal:
+/// whole arrays have it in the right places. Returns the size of the diagonal of such matrices.
 fn open_diagonal(cx: &mut NodeContext<'_, '_>, matrices: InstructionId, band: &Band) -> Result<Option<Size>> {
     let sizes = cx.all_sizes(matrices)?;
     let [.., rows, columns] = sizes[..] else { return Ok(None) };

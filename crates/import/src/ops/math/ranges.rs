@@ -55,7 +55,7 @@ fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> 
     range_of_integers(cx, inputs, delta)
 }
 
-/// Returns a range of floats that are integers of run-time size: converted ones, or whole constants.
+/// Returns a range of floats that are integers: converted ones, or whole constants.
 fn range_of_whole_floats(
     cx: &mut NodeContext<'_, '_>,
     inputs: [InstructionId; 3],

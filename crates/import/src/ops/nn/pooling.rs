@@ -57,8 +57,8 @@ impl PoolWindows {
         Ok(Self { format, padding, window, result })
     }
 
-    /// Returns an array of open sizes for these windows, and the windows: where the size determines the
-    /// padding, the array is padded with a value instead.
+    /// Returns an array of open sizes for these windows, and the windows: where the size
+    /// determines the padding, the array is padded with a value instead.
     fn open(
         &self,
         cx: &mut NodeContext<'_, '_>,

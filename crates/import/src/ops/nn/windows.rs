@@ -199,8 +199,8 @@ impl Padding {
     }
 }
 
-/// Pads a dimension of open size with a value, such that windows without further padding have the positions
-/// that `SAME` gives them.
+/// Pads a dimension of open size with a value, such that windows without further padding have the
+/// positions that `SAME` gives them.
 pub(crate) fn padded_same(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,

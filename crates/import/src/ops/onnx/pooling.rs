@@ -35,7 +35,8 @@ fn windows(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<Windows> {
     Windows::of_node(cx, &sizes[2..], &kernel, rounding)
 }
 
-/// The windows of an array whose sizes may be open. The size determines the padding of the last position.
+/// The windows of an array whose sizes may be open. The size determines the padding of the last
+/// position.
 fn open_window(
     cx: &NodeContext<'_, '_>,
     x: InstructionId,
