@@ -139,6 +139,7 @@ conformance: tools ## run the recorded cases; fail on any unlisted failure, and 
 	$(CONFORMANCE) tests/conformance --evaluator
 	target/release/tflite-cases tests/tflite --known tests/tflite/known_failures.toml
 	target/release/tflite-cases tests/tflite --evaluator --known tests/tflite/known_failures.toml
+	target/release/stablehlo-cases --fixed --tolerance 2e-5 tests/stablehlo/symbolic/*.jax
 	target/release/onnx-cases tests/onnx
 	target/release/onnx-cases tests/onnx --evaluator
 	$(SHARED) conformance/cases $(CONFORMANCE) {} $(KNOWN)

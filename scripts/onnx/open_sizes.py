@@ -1,9 +1,9 @@
-"""Compares recurrent layers with open times and batches with ONNX Runtime.
+"""Compares recurrent layers and other nodes with open times and batches with ONNX Runtime.
 
     open_sizes.py TFCOMPILE
 
-Each layer is compiled for 1 to 12 times and 1 to 4 rows, and run at several sizes. The last line counts the
-runs; the exit status is 1 if one differs.
+Each is compiled for 1 to 12 times (other nodes: 6 to 24) and 1 to 4 rows, and run at several sizes. The last line
+counts the runs; the exit status is 1 if one differs.
 """
 
 import itertools
@@ -41,38 +41,97 @@ def model(op, direction, has_lengths, generator):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), feeds
 
 
+def constants(**arrays):
+    return [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in arrays.items()]
+
+
+def nodes(generator):
+    """Other nodes: a name, the shape of the first input, its type, the node, and constants."""
+    normal = lambda *shape: generator.standard_normal(shape).astype(np.float32)
+    bytes_of = lambda *shape: generator.integers(-100, 100, shape).astype(np.int8)
+    text, image = ["batch", "time", 6], ["batch", 3, "time"]
+    node = lambda op, more=(), **attributes: helper.make_node(op, ["x", *more], ["y"], **attributes)
+    float32 = TensorProto.FLOAT
+    yield "layer normalization", text, float32, node("LayerNormalization", ["s", "b"]), constants(s=normal(6), b=normal(6))
+    yield "batch normalization", image, float32, node("BatchNormalization", ["s", "b", "m", "v"]), constants(
+        s=normal(3), b=normal(3), m=normal(3), v=np.abs(normal(3)) + 0.5)
+    yield "product of integers", text, TensorProto.UINT8, node("MatMulInteger", ["w", "z"]), constants(
+        w=bytes_of(6, 5), z=np.uint8(120))
+    yield "convolution of integers", image, TensorProto.UINT8, node("ConvInteger", ["w", "z"], pads=[1, 1]), constants(
+        w=bytes_of(4, 3, 3), z=np.uint8(120))
+    for stride, pads in ((1, [0, 0]), (2, [1, 1]), (3, [1, 0])):
+        pool = dict(kernel_shape=[3], strides=[stride], pads=pads)
+        yield f"largest, {pool}", image, float32, node("MaxPool", **pool), []
+        yield f"mean, {pool}", image, float32, node("AveragePool", **pool), []
+        yield f"mean with padding, {pool}", image, float32, node("AveragePool", count_include_pad=1, **pool), []
+    for mode in ("constant", "reflect", "edge", "wrap"):
+        pads = constants(p=np.array([0, 0, 2, 0, 0, 5]))
+        yield f"pads, {mode}", image, float32, node("Pad", ["p"], mode=mode), pads
+    frames = constants(step=np.array(2), w=normal(6))
+    yield "frames", ["batch", "time", 1], float32, helper.make_node("STFT", ["x", "step", "w"], ["y"]), frames
+
+
+def model_of_node(shape, element_type, node, initializers):
+    """A model of one node with one input."""
+    info = helper.make_tensor_value_info
+    result = TensorProto.FLOAT if "Integer" not in node.op_type else TensorProto.INT32
+    graph = helper.make_graph([node], "node", [info("x", element_type, shape)], [info("y", result, None)], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+def compare(tool, folder, model, times, runs):
+    """Compares a model for a range of times with ONNX Runtime. Returns the message of a failure for each run, or None."""
+    path, given, results = [folder / name for name in ("model.onnx", "in.npz", "out.npz")]
+    onnx.save(model, path)
+    session = onnxruntime.InferenceSession(path)
+    names = [output.name for output in session.get_outputs()]
+    for arrays in runs:
+        np.savez(given, **arrays)
+        command = [tool, "run", path, "--dim", f"time={times}", "--dim", "batch=1..4", "--feed", f"@{given}", "--out",
+                   results, "-q"]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if ran.returncode:
+            yield ran.stderr.strip()
+            continue
+        with np.load(results) as archive:
+            found = [archive[name] for name in names]
+        wanted = session.run(None, arrays)
+        agrees = all(a.shape == b.shape and np.abs(a - b).max() < 1e-5 for a, b in zip(found, wanted))
+        yield None if agrees else "differs"
+
+
 def main():
     tool, generator = sys.argv[1], np.random.default_rng(0)
-    passed = failed = 0
-    kinds = itertools.product(GATES, ["forward", "reverse", "bidirectional"], [False, True])
+    outcomes = []
+
+    def arrays_of(feeds, sizes, kinds):
+        shape_of = lambda shape: [sizes.get(size, size) for size in shape]
+        return {name: generator.integers(0, 256, shape_of(shape)).astype(np.uint8) if kinds.get(name) == TensorProto.UINT8
+                else generator.standard_normal(shape_of(shape)).astype(np.float32) for name, shape in feeds.items()}
+
+    def add(name, messages):
+        for message in messages:
+            outcomes.append(message is None)
+            if message:
+                print(f"{name}: {message}")
+
     with tempfile.TemporaryDirectory() as folder:
-        path, given, results = [pathlib.Path(folder) / name for name in ("layer.onnx", "in.npz", "out.npz")]
-        for op, direction, has_lengths in kinds:
+        folder = pathlib.Path(folder)
+        for op, direction, has_lengths in itertools.product(GATES, ["forward", "reverse", "bidirectional"], [False, True]):
             layer, feeds = model(op, direction, has_lengths, generator)
-            onnx.save(layer, path)
-            session = onnxruntime.InferenceSession(path)
+            runs = []
             for time, batch in ((1, 1), (7, 3), (12, 4), (5, 1)):
-                sizes = {"time": time, "batch": batch}
-                shape_of = lambda shape: [sizes.get(size, size) for size in shape]
-                arrays = {name: generator.standard_normal(shape_of(shape)).astype(np.float32)
-                          for name, shape in feeds.items()}
+                arrays = arrays_of(feeds, {"time": time, "batch": batch}, {})
                 if has_lengths:
                     arrays["lengths"] = generator.integers(1, time + 1, batch).astype(np.int32)
-                np.savez(given, **arrays)
-                command = [tool, "run", path, "--dim", "time=1..12", "--dim", "batch=1..4", "--feed", f"@{given}",
-                           "--out", results, "-q"]
-                ran = subprocess.run(command, capture_output=True, text=True)
-                wanted = session.run(None, arrays)
-                agrees = ran.returncode == 0
-                if agrees:
-                    with np.load(results) as archive:
-                        found = [archive[output.name] for output in layer.graph.output]
-                    agrees = all(a.shape == b.shape and np.abs(a - b).max() < 1e-5 for a, b in zip(found, wanted))
-                if not agrees:
-                    print(f"{op}, {direction}, lengths: {has_lengths}, {sizes}: {ran.stderr.strip() or 'differs'}")
-                passed, failed = passed + agrees, failed + (not agrees)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+                runs.append(arrays)
+            add(f"{op}, {direction}, lengths: {has_lengths}", compare(tool, folder, layer, "1..12", runs))
+        for name, shape, element_type, node, initializers in nodes(generator):
+            sizes = [{"time": time, "batch": batch} for time, batch in ((6, 1), (13, 3), (24, 4), (17, 2))]
+            runs = [arrays_of({"x": shape}, size, {"x": element_type}) for size in sizes]
+            add(name, compare(tool, folder, model_of_node(shape, element_type, node, initializers), "6..24", runs))
+    print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
+    return 0 if outcomes and all(outcomes) else 1
 
 
 if __name__ == "__main__":

@@ -106,6 +106,7 @@ def table(entries):
 def named():
     """Models and packages that the table names."""
     sources = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())["source"]
+    sources = [source for source in sources if not source.get("open_only")]
     models = {f"{source['name']}/{name}" for source in sources for name in source.get("models", [])}
     packages = {package.removeprefix("npm:") for source in sources for package in source.get("packages", [])}
     return models, packages

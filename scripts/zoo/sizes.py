@@ -27,11 +27,23 @@ def choose(feeds, count):
     return sorted(np.random.default_rng(0).permutation(np.arange(1, largest + 1))[:count].tolist())
 
 
-def split(tool, path, inputs, wanted):
-    """The runs that frameworks/make.py wrote: for each size its flags, feeds, and expected results."""
-    own = names(tool, path, [])
-    found = sorted({int(name.split("/")[0]) for name in inputs})
-    of = lambda arrays, size: {name.split("/", 1)[1]: value for name, value in arrays.items()
-                               if name.startswith(f"{size}/")}
-    flags = lambda size: [word for name in own for word in ("--dim", f"{name}={size}")]
-    return [(flags(size), of(inputs, size), of(wanted, size)) for size in found]
+def within(flags, count):
+    """Different random sizes for flags with ranges, such as `--dim tokens=1..48`: sizes by name."""
+    ranges = {name: (int(low), int(high)) for name, low, high in re.findall(r"(\S+)=(\d+)\.\.(\d+)", " ".join(flags))}
+    generator, found = np.random.default_rng(0), {}
+    for _ in range(100 * count):
+        sizes = {name: int(generator.integers(low, high + 1)) for name, (low, high) in ranges.items()}
+        found.setdefault(tuple(sizes.values()), sizes)
+    return list(found.values())[:count]
+
+
+def split(path, inputs, wanted):
+    """Flags of the range, and the runs that frameworks/make.py wrote: flags, feeds, and expected results of each."""
+    labels = list(dict.fromkeys(name.rpartition("/")[0] for name in inputs))
+    of = lambda arrays, label: {name.removeprefix(f"{label}/"): value for name, value in arrays.items()
+                                if name.startswith(f"{label}/")}
+    whole = (path.parent / "flags").read_text().split()
+    # Names of dimensions of inputs, without ranges.
+    equal = [flag for flag in whole if re.fullmatch(r"\w+\.\d+=\w+", flag)]
+    words = lambda label: [word for flag in [*equal, *label.split(",")] for word in ("--dim", flag)]
+    return whole, [(words(label), of(inputs, label), of(wanted, label)) for label in labels]

@@ -14,11 +14,12 @@ starts with them. --bench also measures each model next to what else runs its fi
 measure do one of the two, so that a machine has to be quiet for the second only. --record updates a record,
 whose other models stay.
 
---sizes takes the models with an open batch, of ONNX and TensorFlow. Each is compiled for a range and run at
-that many random sizes, compared with the judge at each, and with programs for three of these sizes alone.
+--sizes takes the models whose batch or texts have open sizes, of ONNX and TensorFlow. Each is compiled for ranges and
+run at that many random sizes. Its results, and those of programs for these sizes alone, are compared with the judge's.
 """
 
 import argparse
+import fnmatch
 import json
 import os
 import pathlib
@@ -98,11 +99,22 @@ def onnx(source, options):
     """The ONNX models of packages, which ONNX Runtime judges."""
     python = packages.environment("venv-onnx", speed.ONNX)
 
-    def case(path, flags, **kinds):
+    def case(path, flags, ranges, **kinds):
         if options.sizes:
-            return case_of_sizes(path, flags, **kinds)
+            return case_of_ranges(path, ranges, **kinds) if ranges else case_of_sizes(path, flags, **kinds)
         inputs, wanted, tensors, fixed = answers(path, flags, **kinds)
         return Case(path, flags, inputs, wanted, "", {"ort": path, "openvino": path}, {**tensors, **fixed})
+
+    def case_of_ranges(path, flags, **kinds):
+        # Flags of dimensions that the model does not name.
+        equal = [flag for flag in flags if not re.search(r"=\d+\.\.\d+$", flag) and flag != "--dim"]
+        words = lambda chosen: [word for flag in [*equal, *chosen] for word in ("--dim", flag)]
+        runs = []
+        for chosen in sizes.within(flags, options.sizes):
+            fixed = words(f"{name}={size}" for name, size in chosen.items())
+            inputs, wanted, *_ = answers(path, fixed, **kinds)
+            runs.append((fixed, inputs, wanted))
+        return Case(path, flags, {}, {}, runs=runs)
 
     def case_of_sizes(path, flags, **kinds):
         # The flags with ? for the size of the batch.
@@ -143,7 +155,9 @@ def onnx(source, options):
             name = f"{own}/{name}"
             flags = source.get("flags", {}).get(name, "--batch 1").split()
             flags = source.get("open", {}).get(name, " ".join(flags)).split() if options.sizes else flags
+            ranges = [flags for key, flags in source.get("ranges", {}).items() if fnmatch.fnmatch(name, key)]
             kinds = {"indices": source.get("indices", {}).get(name, 256), "kind": source.get("inputs", {}).get(name, "normal")}
+            kinds["ranges"] = " ".join(ranges).split()
             yield name, package, lambda _, path=path, flags=flags, kinds=kinds: case(path, flags, **kinds)
 
 
@@ -210,7 +224,8 @@ def made(source, options):
             return Case(path, [], inputs, wanted, "", {"xla": path})
         path = folder / "model"
         if options.sizes:
-            return Case(path, [], {}, {}, runs=sizes.split(options.tool, path, inputs, wanted))
+            flags, runs = sizes.split(path, inputs, wanted)
+            return Case(path, flags, {}, {}, runs=runs)
         return Case(path, [], inputs, wanted, "", {"openvino": path, "ort": path})
 
     for name in source["models"]:
@@ -234,16 +249,15 @@ def run(options, path, flags, feeds):
 def compare(options, case, tolerance, scale):
     """The largest difference of a case's results, whether all agree, and what to print."""
     runs = case.runs or [(case.flags, case.feeds, case.wanted)]
-    pairs, wide = [], []
-    for number, (flags, feeds, wanted) in enumerate(runs):
-        ways = [case.flags]
-        # A program for the least, the largest, and a size between them.
-        ways += [flags] if case.runs and number in (0, len(runs) // 2, len(runs) - 1) else []
-        for way in ways:
-            results = run(options, case.path, way, feeds)
+    pairs, wide, equal = [], [], 0
+    for flags, feeds, wanted in runs:
+        # With open sizes, also a program for the size.
+        found = [run(options, case.path, way, feeds) for way in ([case.flags, flags] if case.runs else [case.flags])]
+        for results in found:
             if missing := sorted(set(wanted) - set(results)):
                 raise ValueError(f"results {missing} are missing")
             pairs += [(results[name], want) for name, want in wanted.items()]
+        equal += all(found[0][name].tobytes() == found[-1][name].tobytes() for name in wanted)
         wide += [want for want in wanted.values() if want.size > 1]
     if wide and not any(is_varied(want) for want in wide):
         raise ValueError("no result has two different numbers: choose other inputs or weights")
@@ -254,7 +268,7 @@ def compare(options, case, tolerance, scale):
     steps = [value for value, (_, want) in zip(values, pairs) if not np.issubdtype(want.dtype, np.inexact)]
     texts = [f"{max(floats):.1e}"] if floats else []
     texts += [f"{max(steps):.0f} steps"] if steps and (max(steps) > 0 or not floats) else []
-    texts += [f"{len(runs)} sizes"] if case.runs else []
+    texts += [f"{len(runs)} sizes, {equal} with the bits of programs for the size"] if case.runs else []
     return ", ".join(texts) or "no results", agrees
 
 
@@ -341,7 +355,7 @@ def main():
         "--bench", choices=("all", "prepare", "measure"), nargs="?", const="all",
         help="also measure the models, next to what else runs them; or only prepare that; or only measure what is prepared",
     )
-    parser.add_argument("--sizes", type=int, default=0, help="run models with an open batch at that many sizes")
+    parser.add_argument("--sizes", type=int, default=0, help="run models with open sizes at that many sizes")
     parser.add_argument("--harness", type=pathlib.Path, help="directory of the bench harness, for --bench")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     parser.add_argument("--rounds", type=int, default=5)
@@ -353,6 +367,8 @@ def main():
     rows = []
     for source in options.table["source"]:
         if options.judge not in (None, source["judge"]):
+            continue
+        if source.get("open_only") and not options.sizes:
             continue
         models = SOURCES.get(source["judge"], packaged if "packages" in source else made)
         if options.sizes and (models in (lite, graph, packaged) or source["judge"] == "jax"):

@@ -193,8 +193,8 @@ impl Artifact {
             && let Some((_, size, range)) = self.interface.sizes().next()
         {
             return Err(Error::unsupported(format!(
-                "dimension '{}' has the sizes {range}, but programs for GPUs need one size: add --dim {}=N, or compile \
-                 for a processor",
+                "dimension '{}' has the sizes {range}, but programs for GPUs need one size: add --dim {}=N, state the \
+                 size in the config, or compile for a processor",
                 size.label(),
                 size.label()
             )));

@@ -1,7 +1,9 @@
 //! Results whose sizes are determined at run time, and dimensions whose sizes the caller chooses:
 //! accessors of the headers, `run`, and `verify`.
 
-use crate::support::{root, succeed, tfcompile};
+use crate::support::{refuse, root, succeed, tfcompile};
+use shape::Literal;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -410,4 +412,153 @@ fn programs_choose_sizes_of_named_dimensions() {
 
 fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Matrices with `x` on the main diagonal, with `w` in its place, and that diagonal.
+const DIAGONALS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "w" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } } } } }
+node { name: "matrix" op: "MatrixDiag" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "set" op: "MatrixSetDiag" input: "matrix" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "part" op: "MatrixDiagPart" input: "set" attr { key: "T" value { type: DT_FLOAT } } }
+"#;
+
+#[test]
+fn diagonals_have_the_sizes_of_the_run() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), DIAGONALS).expect("writable");
+    let array = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
+    let arrays = BTreeMap::from([
+        ("x".to_owned(), array(&[1.0, 2.0, 3.0])),
+        ("w".to_owned(), array(&[4.0, 5.0, 6.0])),
+    ]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=batch=1..5", "--feed=@in.npz", "--out=out.npz"]);
+    succeed(tool.args(["--fetch=matrix", "--fetch=set", "--fetch=part"]));
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    let diagonal =
+        |a: f32, b: f32, c: f32| Literal::from_elements(&[3, 3], &[a, 0.0, 0.0, 0.0, b, 0.0, 0.0, 0.0, c]);
+    assert_eq!(out.require("matrix").expect("a result"), diagonal(1.0, 2.0, 3.0));
+    assert_eq!(out.require("set").expect("a result"), diagonal(4.0, 5.0, 6.0));
+    assert_eq!(out.require("part").expect("a result"), array(&[4.0, 5.0, 6.0]));
+    // The diagonal has a size of its own.
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=x.0=1..5", "--dim=w.0=1..6", "--fetch=part", "--random=1"]);
+    let differs = |text: &str| {
+        assert!(text.contains("size 0 of the diagonals is not that of the matrices (node 'set')"), "{text}");
+    };
+    differs(&refuse(tool.args(["--size=x.0=3", "--size=w.0=4"]), place.path()));
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=x.0=1..5", "--dim=w.0=1..6", "--fetch=part", "--random=1"]);
+    let output = succeed(tool.args(["--size=x.0=3", "--size=w.0=3"]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("part: f32[3]"));
+}
+
+/// `pairs[i] = [i, position of the largest of x[i]]`. A branch of `same`, for `x` and `z` of other
+/// lengths, would have another rank.
+const TEXTS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: -1 } } } } }
+node { name: "z" op: "Exp" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "rows" op: "GatherV2" input: "shape" input: "zero" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "rows_s64" op: "Cast" input: "rows" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "begin" op: "Cast" input: "zero" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "step" op: "Cast" input: "one" attr { key: "SrcT" value { type: DT_INT32 } } attr { key: "DstT" value { type: DT_INT64 } } }
+node { name: "numbers" op: "Range" input: "begin" input: "rows_s64" input: "step" attr { key: "Tidx" value { type: DT_INT64 } } }
+node { name: "largest" op: "ArgMax" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tidx" value { type: DT_INT32 } } attr { key: "output_type" value { type: DT_INT64 } } }
+node { name: "pairs" op: "Pack" input: "numbers" input: "largest" attr { key: "N" value { i: 2 } }
+       attr { key: "T" value { type: DT_INT64 } } attr { key: "axis" value { i: 1 } } }
+node { name: "length" op: "GatherV2" input: "shape" input: "one" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "other_shape" op: "Shape" input: "z" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "other" op: "GatherV2" input: "other_shape" input: "one" input: "zero"
+       attr { key: "Tparams" value { type: DT_INT32 } } attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "differ" op: "NotEqual" input: "length" input: "other" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "same" op: "StatelessIf" input: "differ" input: "x" attr { key: "Tcond" value { type: DT_BOOL } }
+       attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } }
+       attr { key: "then_branch" value { func { name: "row" } } } attr { key: "else_branch" value { func { name: "all" } } } }
+library {
+  function {
+    signature { name: "row" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+    node_def { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+               attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+    node_def { name: "sum" op: "Sum" input: "a" input: "axis:output:0" attr { key: "T" value { type: DT_FLOAT } } }
+    ret { key: "b" value: "sum:output:0" }
+  }
+  function {
+    signature { name: "all" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+    ret { key: "b" value: "a" }
+  }
+}
+versions { producer: 1286 }
+"#;
+
+#[test]
+fn sizes_in_one_shape_have_ranges_of_their_own_and_select_branches() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), TEXTS).expect("writable");
+    let x = Literal::from_elements(&[2, 3], &[1f32, 3.0, 2.0, 6.0, 5.0, 4.0]);
+    let arrays = BTreeMap::from([("x".to_owned(), x.clone())]);
+    std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+    let mut tool = tfcompile(place.path());
+    tool.args(["run", "g.pbtxt", "--dim=batch=1..4", "--dim=x.1=1..48", "--feed=@in.npz", "--out=out.npz"]);
+    succeed(tool.args(["--fetch=pairs", "--fetch=same"]));
+    let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+    let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+    assert_eq!(out.require("pairs").expect("a result"), Literal::from_elements(&[2, 2], &[0i64, 1, 1, 0]));
+    assert_eq!(out.require("same").expect("a result"), x);
+}
+
+/// Windows of 3 rows at every second row.
+const WINDOWS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 1 } dim { size: -1 } dim { size: 1 } dim { size: 1 } } } } }
+node { name: "filter" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT
+       tensor_shape { dim { size: 3 } dim { size: 1 } dim { size: 1 } dim { size: 1 } } float_val: 1 } } } }
+node { name: "sums" op: "Conv2D" input: "x" input: "filter" attr { key: "T" value { type: DT_FLOAT } } ATTRIBUTES }
+node { name: "largest" op: "MaxPool" input: "x" attr { key: "T" value { type: DT_FLOAT } } KSIZE ATTRIBUTES }
+node { name: "means" op: "AvgPool" input: "x" attr { key: "T" value { type: DT_FLOAT } } KSIZE ATTRIBUTES }
+"#;
+
+#[test]
+fn windows_are_padded_for_the_size_of_the_run() {
+    let place = tempfile::tempdir().expect("a directory");
+    let list = |name: &str, rows: i64| {
+        format!("attr {{ key: \"{name}\" value {{ list {{ i: 1 i: {rows} i: 1 i: 1 }} }} }}")
+    };
+    let attributes = list("strides", 2) + " attr { key: \"padding\" value { s: \"SAME\" } }";
+    let graph = WINDOWS.replace("ATTRIBUTES", &attributes).replace("KSIZE", &list("ksize", 3));
+    std::fs::write(place.path().join("g.pbtxt"), graph).expect("writable");
+    let results = |rows: i64| {
+        let x: Vec<f32> = (1..=rows).map(|row| row as f32).collect();
+        let arrays = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[1, rows, 1, 1], &x))]);
+        std::fs::write(place.path().join("in.npz"), npz::write(&arrays).expect("small")).expect("writable");
+        let mut tool = tfcompile(place.path());
+        tool.args(["run", "g.pbtxt", "--dim=x.1=1..9", "--feed=@in.npz", "--out=out.npz"]);
+        succeed(tool.args(["--fetch=sums", "--fetch=largest", "--fetch=means"]));
+        let bytes = std::fs::read(place.path().join("out.npz")).expect("readable");
+        let mut out = npz::Archive::open(bytes.into(), 1 << 20).expect("an archive");
+        ["sums", "largest", "means"].map(|name| out.require(name).expect("a result"))
+    };
+    let columns = |values: [&[f32]; 3]| {
+        values.map(|values| Literal::from_elements(&[1, values.len() as i64, 1, 1], values))
+    };
+    // One row is added before and one after 5 rows, and one after 4 rows.
+    assert_eq!(results(5), columns([&[3.0, 9.0, 9.0], &[2.0, 4.0, 5.0], &[1.5, 3.0, 4.5]]));
+    assert_eq!(results(4), columns([&[6.0, 7.0], &[3.0, 4.0], &[2.0, 3.5]]));
+    assert_eq!(results(1), columns([&[1.0], &[1.0], &[1.0]]));
 }

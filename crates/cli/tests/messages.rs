@@ -203,3 +203,47 @@ fn tables_fit_the_terminal() {
         assert!(at(120, &[]).contains("\x1b[1m"), "{command} has no bold titles");
     }
 }
+
+#[test]
+fn sizes_in_a_config_are_possible_and_have_an_effect() {
+    let place = Place::new();
+    let graph = GRAPH.replace(
+        "versions",
+        "node { name: \"w\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }\n\
+         node { name: \"z\" op: \"AddV2\" input: \"x\" input: \"w\" attr { key: \"T\" value { type: DT_FLOAT } } }\n\
+         versions",
+    );
+    std::fs::write(place.path().join("graph.pbtxt"), graph).expect("writable");
+    let say = |dimensions: &str, command: &[&str]| {
+        let feed = |name: &str, size: &str| {
+            format!(
+                "feed {{ id {{ node_name: \"{name}\" }} shape {{ dim {{ size: -1 name: \"{size}\" }} }} }}\n"
+            )
+        };
+        let feeds = feed("x", "n") + &feed("w", "m");
+        let config = feeds + "fetch { id { node_name: \"z\" } }\n" + dimensions;
+        std::fs::write(place.path().join("config.pbtxt"), config).expect("writable");
+        let mut tool = tfcompile(place.path());
+        let [command, flags @ ..] = command else { panic!("a command") };
+        if *command == "build" && flags.is_empty() {
+            tool.env("XLA_FLAGS", "--xla_hlo_profile");
+        }
+        tool.args([*command, "graph.pbtxt", "--config=config.pbtxt"]).args(flags);
+        refuse(&mut tool, place.path())
+    };
+    let m = "dimension { name: \"m\" min: 2 max: 4 }\n";
+    let n = |rest: &str| format!("{m}dimension {{ name: \"n\" {rest} }}");
+    let sized = n("min: 1 max: 4 size: 2");
+    let profile = "the sizes of dimension 'n' in the config have no effect, remove them: a profile measures";
+    assert!(say(&sized, &["profile"]).contains(profile));
+    assert!(say(&sized, &["build"]).contains(profile));
+    let gpu = say(&sized, &["build", "--target=cuda"]);
+    assert!(gpu.contains("'n' in the config have no effect, remove them: programs for GPUs"), "{gpu}");
+    let several = say(&sized, &["build", "--target-cpu=native"]);
+    assert!(several.contains("=2 has no effect, remove it: the program has several named dim"), "{several}");
+    // No run could add two arrays of these sizes.
+    let apart = say(&n("min: 5 max: 9"), &["run", "--random=1"]);
+    assert!(apart.contains("Incompatible shapes: [9] vs. [4] (node 'z'"), "{apart}");
+    let spaced = say(&n("min: 1 max: 4").replace("\"m\"", "\"m m\""), &["run", "--random=1"]);
+    assert!(spaced.contains("dimension 'm m' of the config: expected a name of letters"), "{spaced}");
+}

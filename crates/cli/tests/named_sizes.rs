@@ -96,24 +96,14 @@ fn impossible_sizes_are_one_clear_error() {
 #[test]
 fn impossible_ranges_are_refused() {
     let message = |dim: &str| say(&["--fetch=y", "--random=1", "--dim=w.1=1", dim]);
-    for range in [
-        "4..3",
-        "-1..3",
-        "1..",
-        "..",
-        "0..0x",
-        "1...4",
-        "1..4..5",
-        "1.5..3",
-        "1..2147483648",
-        "1..99999999999",
-        "0..99999999999999999999",
-        "",
-        "-3",
-    ] {
+    for range in ["-1..3", "1..", "..", "0..0x", "1...4", "1..4..5", "1.5..3", "", "-3"] {
         let message = message(&format!("--dim=batch={range}"));
         assert!(message.contains(&format!("got 'batch={range}'")), "{message}");
         assert!(message.contains("a range LOW..HIGH of numbers from 0 to 2147483647"), "{message}");
+    }
+    assert!(message("--dim=batch=4..3").contains("smallest size of the range exceeds its largest"));
+    for range in ["1..2147483648", "0..99999999999999999999"] {
+        assert!(message(&format!("--dim=batch={range}")).contains("at most 2147483647"), "{range}");
     }
     assert!(message("--dim=w.5=0..3").contains("--dim w.5 does not name a dimension of a feed"));
     let twice = say(&["--fetch=y", "--random=1", "--dim=w.1=1", "--dim=batch=1..4", "--dim=batch=1..8"]);

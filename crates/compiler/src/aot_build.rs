@@ -239,12 +239,7 @@ impl Draft {
         let entry_point = &options.back.entry_point;
         let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
         aot::validate_entry_point(entry_point).coded(Code::OutputName)?;
-        let source = source.without_checks()?;
-        let program = if options.back.devices.is_empty() && !options.back.is_profiled {
-            source.import(observer)?
-        } else {
-            source.import_whole(observer)?
-        };
+        let program = source.without_checks()?.import_code(&options.back, observer)?;
         let interface = program.interface.clone();
         let signature = Signature { entry_point, cpp_class: &cpp_class, interface: &interface };
         check_names(signature, options).coded(Code::OutputName)?;

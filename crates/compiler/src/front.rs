@@ -1,7 +1,7 @@
 //! Import of a graph and its config as HLO.
 
 use crate::sizes::{self, Batch};
-use crate::{HloProgram, Observer, Point, named_sizes};
+use crate::{BackOptions, HloProgram, Observer, Point, named_sizes};
 use bytes::Bytes;
 use hlo::Program;
 use std::collections::BTreeMap;
@@ -45,6 +45,25 @@ impl Source {
     /// Same as [`Self::import`], for readers of the HLO: without modules for sizes.
     pub fn import_whole(self, observer: &mut dyn Observer) -> Result<Program> {
         self.import_for(false, observer)
+    }
+
+    /// Imports the program for its code with these options. Profiled code and that of GPUs is made
+    /// for the largest sizes alone.
+    pub fn import_code(self, options: &BackOptions, observer: &mut dyn Observer) -> Result<Program> {
+        let reason = match options {
+            BackOptions { is_profiled: true, .. } => sizes::PROFILE_HAS_ONE_SIZE,
+            _ if !options.devices.is_empty() => sizes::GPU_HAS_ONE_SIZE,
+            _ => return self.import(observer),
+        };
+        if let Self::Graph { config, .. } = &self
+            && let Some(dimension) = config.dimension.iter().find(|dimension| !dimension.size.is_empty())
+        {
+            return Err(Error::invalid(format!(
+                "the sizes of dimension '{}' in the config have no effect, remove them: {reason}",
+                dimension.name
+            )));
+        }
+        self.import_whole(observer)
     }
 
     fn import_for(self, has_code: bool, observer: &mut dyn Observer) -> Result<Program> {

@@ -59,7 +59,7 @@ pub use pipeline::{
 };
 pub use plan::{Candidate, Choices, Options as PlanOptions, Precision, Winograd};
 pub use profile::{Span, kind};
-pub use sizes::loop_over_rows;
+pub use sizes::{GPU_HAS_ONE_SIZE, PROFILE_HAS_ONE_SIZE, loop_over_rows};
 pub use stage::{Stage, at_stage, portable, scheduled};
 
 use hlo::Module;

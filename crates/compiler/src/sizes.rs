@@ -32,6 +32,12 @@ const MAX_SIZE: i64 = 1 << 12;
 /// Why a program with several named dimensions is not computed piece by piece.
 pub(crate) const SEVERAL_NAMES: &str = "the program has several named dimensions";
 
+/// Why profiled code is not computed piece by piece.
+pub const PROFILE_HAS_ONE_SIZE: &str = "a profile measures the code of the largest size; a fixed size, as --dim NAME=N, measures that of another";
+
+/// Why code for GPUs is not computed piece by piece.
+pub const GPU_HAS_ONE_SIZE: &str = "programs for GPUs have one size, which --dim NAME=N or the config states";
+
 /// The modules of a program for a batch of independent rows.
 pub(crate) struct Pieces {
     /// The program for a few sizes.

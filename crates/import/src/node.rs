@@ -2,6 +2,7 @@
 //! written against.
 
 pub(crate) mod accepted;
+pub(crate) mod aligned;
 pub(crate) mod batched;
 pub(crate) mod composite_call;
 pub(crate) mod context;

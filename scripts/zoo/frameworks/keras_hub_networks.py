@@ -63,6 +63,10 @@ OPTIONS = {
 }
 
 
+# Largest sizes of networks (see make.py), if not the usual ones.
+OPEN = {"Whisper": {"batch": 4, "w0": 24}}
+
+
 def value(name, shape, dtype, generator):
     """An array for an input of a backbone."""
     if "image" in name or len(shape) == 4:

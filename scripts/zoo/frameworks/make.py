@@ -7,8 +7,11 @@ dictionary of arrays; weights are random, with seed 0. Writes DIR/model (a Saved
 artifact of jax.export), DIR/in.npz, and DIR/want.npz, both by the names of feeds and fetches. SOURCES is a
 directory that some families read.
 
-With --sizes, the leading dimension that all inputs share is open in the SavedModel, and inputs and results
-are those of runs with that many random sizes, by the names SIZE/NAME. Of large inputs, sizes are smaller.
+With --sizes, sizes are open in the SavedModel: of inputs of whole numbers [ROWS, WORDS, ...], those of texts,
+dimension 1 with the names w0, w1, ..., one for each length, and the leading dimension that all inputs share. A module
+can state the largest sizes of a network: OPEN[NAME], such as {"w0": 512} for texts of up to 512 words and one row.
+Inputs and results are those of that many runs of random sizes, by the names "batch=3,w0=17/NAME", and DIR/flags has
+the flags of tfcompile for the range. Of large inputs, sizes are smaller.
 """
 
 import argparse
@@ -20,7 +23,7 @@ os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_L
 import numpy as np
 
 
-def write_saved_model(directory, function, inputs, variables, count):
+def write_saved_model(directory, function, inputs, variables, count, largest):
     """Saves a function of TensorFlow's tensors that reads these variables. Returns feeds and results."""
     import tensorflow as tf
 
@@ -28,39 +31,78 @@ def write_saved_model(directory, function, inputs, variables, count):
     module.variables_read = variables
     tensors = lambda results: [leaf for leaf in tf.nest.flatten(results) if tf.is_tensor(leaf)]
     signature = tf.function(lambda **x: {f"y{k}": leaf for k, leaf in enumerate(tensors(function(**x)))})
-    leading = {value.shape[:1] for value in inputs.values()}
-    if count and (len(leading) != 1 or leading == {()}):
-        raise ValueError("the inputs share no leading dimension")
-    shape = lambda value: (None, *value.shape[1:]) if count else value.shape
-    specs = {name: tf.TensorSpec(shape(value), value.dtype, name=name) for name, value in inputs.items()}
+    names, most = open_dimensions(inputs, largest) if count else ({}, {})
+    shape = lambda name, value: [None if (name, d) in names else size for d, size in enumerate(value.shape)]
+    specs = {name: tf.TensorSpec(shape(name, value), value.dtype, name=name) for name, value in inputs.items()}
     signature = signature.get_concrete_function(**specs)
     tf.saved_model.save(module, str(directory / "model"), signatures=signature)
     run = lambda given: {name: value.numpy() for name, value in
                          signature(**{name: tf.constant(value) for name, value in given.items()}).items()}
     if not count:
         return inputs, run(inputs)
-    runs = {size: {name: rows(value, size) for name, value in inputs.items()} for size in sizes(inputs, count)}
-    named = lambda size, arrays: {f"{size}/{name}": value for name, value in arrays.items()}
-    merged = lambda parts: {name: value for part in parts for name, value in part.items()}
-    return [merged(named(size, of(given)) for size, given in runs.items()) for of in (lambda given: given, run)]
+    (directory / "flags").write_text(flags(names, most))
+    feeds, results = {}, {}
+    for sizes in runs(most, count):
+        given = {name: resized(value, [sizes.get(names.get((name, d)), size) for d, size in enumerate(value.shape)])
+                 for name, value in inputs.items()}
+        label = ",".join(f"{name}={size}" for name, size in sizes.items())
+        for of, arrays in ((feeds, given), (results, run(given))):
+            of.update({f"{label}/{name}": value for name, value in arrays.items()})
+    return feeds, results
 
 
-def sizes(inputs, count):
-    """Different random sizes of a batch."""
-    largest = int(np.clip(2_000_000 // sum(value[0].size for value in inputs.values()), 4, 64))
-    return sorted(np.random.default_rng(0).permutation(np.arange(1, largest + 1))[:count].tolist())
+def open_dimensions(inputs, largest):
+    """Names of open dimensions, by input and number, and the largest size of each name."""
+    is_text = lambda value: value.ndim > 1 and np.issubdtype(value.dtype, np.integer)
+    lengths = list(dict.fromkeys(value.shape[1] for value in inputs.values() if is_text(value)))
+    most = {f"w{k}": 3 * length for k, length in enumerate(lengths)}
+    leading = {value.shape[:1] for value in inputs.values()}
+    if len(leading) == 1 and leading != {()}:
+        elements = sum(value[0].size for value in inputs.values())
+        most["batch"] = 4 if lengths else int(np.clip(2_000_000 // elements, 4, 64))
+    most = most if largest is None else largest
+    if not most:
+        raise ValueError("the inputs share no leading dimension")
+    names = {(name, 0): "batch" for name in inputs if "batch" in most}
+    for name, value in inputs.items():
+        word = f"w{lengths.index(value.shape[1])}" if is_text(value) else None
+        names.update({(name, 1): word} if word in most else {})
+    return names, most
 
 
-def rows(value, size):
-    """Rows of an array, repeated to a size. Floats of each row are scaled, and integers rotated, by its number."""
-    generator = np.random.default_rng(size)
-    picked = value[np.arange(size) % len(value)]
+def flags(names, most):
+    """The flags of the range: none for a batch alone, whose range needs no flag."""
+    if set(most) == {"batch"}:
+        return ""
+    words = [f"{input_name}.{d}={name}" for (input_name, d), name in names.items() if d > 0]
+    return " ".join(f"--dim {word}" for word in [*words, *(f"{name}=1..{size}" for name, size in most.items())])
+
+
+def runs(most, count):
+    """Different random sizes, in a random order."""
+    generator = np.random.default_rng(0)
+    found = {}
+    for _ in range(100 * count):
+        sizes = {name: int(generator.integers(1, size + 1)) for name, size in most.items()}
+        found.setdefault(tuple(sizes.values()), sizes)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def resized(value, shape):
+    """An array of this shape with the elements of another. Floats of each row are scaled, and integers rotated, by its number."""
+    if list(value.shape) == shape:
+        return value
+    generator = np.random.default_rng(shape)
+    for d, size in enumerate(shape):
+        value = np.take(value, np.arange(size) % value.shape[d], axis=d)
     if np.issubdtype(value.dtype, np.floating):
-        scales = generator.uniform(0.5, 1.0, (size,) + (1,) * (value.ndim - 1))
-        return (picked * scales).astype(value.dtype)
+        scales = generator.uniform(0.5, 1.0, (shape[0],) + (1,) * (value.ndim - 1))
+        return (value * scales).astype(value.dtype)
     if value.ndim > 1:
-        return np.stack([np.roll(row, generator.integers(row.shape[0]), axis=0) for row in picked])
-    return picked
+        return np.stack([np.roll(row, generator.integers(row.shape[0]), axis=0) for row in value])
+    return value
 
 
 def write_jax(directory, function, inputs, *_):
@@ -85,9 +127,11 @@ def main():
     # Families read it.
     parser.add_argument("sources", nargs="*")
     options = parser.parse_args()
-    function, inputs, *variables = importlib.import_module(options.family).build(options.name)
+    family = importlib.import_module(options.family)
+    function, inputs, *variables = family.build(options.name)
     write = write_saved_model if variables else write_jax
-    feeds, results = write(options.directory, function, inputs, *(variables or [None]), options.sizes)
+    largest = getattr(family, "OPEN", {}).get(options.name)
+    feeds, results = write(options.directory, function, inputs, *(variables or [None]), options.sizes, largest)
     np.savez(options.directory / "in.npz", **feeds)
     np.savez(options.directory / "want.npz", **results)
 

@@ -68,6 +68,8 @@ HEADS = {
     "ResNet": "ForImageClassification", "RegNet": "ForImageClassification", "MobileViT": "ForImageClassification",
     "Swin": "ForImageClassification", "ConvNext": "ForImageClassification", "Wav2Vec2": "ForCTC", "Hubert": "ForCTC",
 }
+# Largest sizes of networks (see make.py), if not the usual ones.
+OPEN = {"GPT2Prefill": {"w0": 512}}
 
 
 def inputs_of(name, config):
@@ -93,8 +95,23 @@ def inputs_of(name, config):
     return {"input_ids": tokens}
 
 
+def prefill():
+    """GPT-2 of 124 million parameters, as it reads a text: scores of the next word, and the keys and values of all layers."""
+    model = transformers.TFGPT2LMHeadModel(transformers.GPT2Config())
+
+    def function(input_ids):
+        found = model(input_ids, training=False, use_cache=True)
+        return found.logits[:, -1], *found.past_key_values
+
+    inputs = {"input_ids": np.random.default_rng(0).integers(0, 50257, (1, 64)).astype(np.int32)}
+    function(**inputs)
+    return function, inputs, list(model.variables)
+
+
 def build(name):
     tf.keras.utils.set_random_seed(0)
+    if name == "GPT2Prefill":
+        return prefill()
     image = {"image_size": IMAGES[name]} if name in IMAGES else {}
     if name == "CLIP":
         part = dict(SMALL, projection_dim=32, image_size=32, patch_size=8, eos_token_id=199)

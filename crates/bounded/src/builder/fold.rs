@@ -19,6 +19,9 @@ pub(super) const MAX_SHAPE: i64 = 16;
 /// Maximum number of steps of one evaluation.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
 
+/// Number of steps of one evaluation that is always left, for shapes and axes after large tables.
+const MIN_STEPS_OF_ONE: u64 = 256;
+
 /// Returns the value of an instruction, if it depends only on constants and is small. Each
 /// instruction is evaluated once.
 fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
@@ -49,7 +52,7 @@ fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal
             continue;
         }
         let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
-        let limit = scope.fold_steps_left.get().min(MAX_STEPS_OF_ONE);
+        let limit = scope.fold_steps_left.get().clamp(MIN_STEPS_OF_ONE, MAX_STEPS_OF_ONE);
         let (value, steps) = match values {
             Some(values) => evaluate_instruction(module, scope, top, &values, limit),
             None => (known_slice(module, scope, top), 0),
@@ -88,9 +91,11 @@ impl Builder {
 
     /// Returns a number that `end - begin` does not exceed, for two scalars.
     pub fn largest_difference(&mut self, end: InstructionId, begin: InstructionId) -> Option<i64> {
+        let of_sizes =
+            if self.has_named_sizes() { self.largest_difference_of_sizes(end, begin) } else { None };
         let begin = self.linear_element(begin, 0)?;
         let end = self.linear_element(end, 0)?;
-        self.largest_difference_of(end, begin, MAX_MINIMA)
+        self.largest_difference_of(end, begin, MAX_MINIMA).into_iter().chain(of_sizes).min()
     }
 
     fn largest_difference_of(
@@ -171,10 +176,15 @@ impl Builder {
         let shape = outer.shape(id).clone();
         let is_small = shape.as_array().is_some_and(|a| a.element_count() <= MAX_COPIED_ELEMENTS);
         let known = if is_small { fold(module, outer, id) } else { None };
-        match known {
-            Some(literal) => inner.add_constant(literal),
-            None => inner.capture(id, &shape),
+        if let Some(literal) = known {
+            return inner.add_constant(literal);
         }
+        let captured = inner.capture(id, &shape);
+        if shape.as_array().is_some_and(|array| array.rank() == 0 && array.element_type.is_integer()) {
+            let range = self.range_at(self.level() - 1, id);
+            self.note_range(captured, range);
+        }
+        captured
     }
 }
 

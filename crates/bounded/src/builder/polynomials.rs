@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 
 impl Builder {
     /// True if the program has sizes that its caller chooses.
-    pub(crate) fn has_named_sizes(&self) -> bool {
+    pub fn has_named_sizes(&self) -> bool {
         !self.size_parameters.is_empty()
     }
 
@@ -97,6 +97,12 @@ impl Builder {
     pub fn size_range(&mut self, size: Size) -> Range {
         let polynomial = self.polynomial_of(size);
         polynomial.range(&|atom| self.range_of(atom))
+    }
+
+    /// Returns a number that the difference of two integers does not exceed in any run.
+    pub(crate) fn largest_difference_of_sizes(&mut self, a: InstructionId, b: InstructionId) -> Option<i64> {
+        let difference = self.polynomial(a, 0).plus(&self.polynomial(b, 0), -1)?;
+        difference.range(&|atom| self.range_of(atom)).high
     }
 
     /// Returns the value of a `pred` or an integer if the ranges of the named dimensions decide it.

@@ -186,12 +186,27 @@ fn dim(text: &str) -> Result<(String, DimSize)> {
         (!name.is_empty()).then(|| (name.to_owned(), size))
     });
     parsed.ok_or_else(|| {
+        if let Some(problem) = range_problem(text) {
+            return Error::invalid(format!("--dim {text}: {problem}"));
+        }
         Error::invalid(format!(
             "expected a size as batch=N for the leading dimension of every feed, or as NODE.D=N for dimension D of \
              feed NODE, with a range LOW..HIGH of numbers from 0 to 2147483647, or the name of another size, in place of N, got \
              '{text}'"
         ))
     })
+}
+
+/// Says what is wrong with a range of two numbers.
+fn range_problem(text: &str) -> Option<&'static str> {
+    let (low, high) = text.rsplit_once('=')?.1.split_once("..")?;
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let number = |text: &str| text.parse::<i32>().ok();
+    match (number(low), number(high)) {
+        _ if !is_number(low) || !is_number(high) => None,
+        (Some(_), Some(_)) => Some("the smallest size of the range exceeds its largest: exchange them"),
+        _ => Some("the sizes of a range are at most 2147483647"),
+    }
 }
 
 /// Parses `NAME=N,N,..`.
@@ -246,8 +261,14 @@ mod tests {
         assert_eq!(parsed("batch=0..64"), ("batch".to_owned(), DimSize::Range(0, 64)));
         assert_eq!(parsed("batch=3..3"), ("batch".to_owned(), DimSize::Known(3)));
         assert_eq!(parsed("x.1=tokens"), ("x.1".to_owned(), DimSize::Named("tokens".to_owned())));
-        let bad_ranges =
-            ["batch=4..3", "batch=-1..3", "batch=1..", "batch=..", "batch=1..2..3", "batch=0..2147483648"];
+        let bad_ranges = ["batch=-1..3", "batch=1..", "batch=..", "batch=1..2..3"];
+        let message = |text: &str| dim(text).expect_err("an impossible range").message().to_owned();
+        assert!(
+            message("batch=4..3").starts_with("--dim batch=4..3: the smallest size of the range exceeds")
+        );
+        for large in ["batch=0..2147483648", "batch=99999999999999999999..99999999999999999999"] {
+            assert_eq!(message(large), format!("--dim {large}: the sizes of a range are at most 2147483647"));
+        }
         for bad in ["batch", "=3", "batch=", "batch=-1", "batch=1x", "batch=99999999999999999999"]
             .iter()
             .chain(&bad_ranges)

@@ -208,7 +208,7 @@ impl ModelArgs {
     pub(crate) fn infer_options(&self) -> Result<tf::InferOptions> {
         let mut options = self.inference.options()?;
         if self.device_kind()?.is_some() {
-            self.inference.refuse_sizes("programs for GPUs have one size, which --dim NAME=N states")?;
+            self.inference.refuse_sizes(compiler::GPU_HAS_ONE_SIZE)?;
             options.batch_range = None;
         }
         Ok(options)

@@ -12,7 +12,6 @@ use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::{class_of, name_of};
 use crate::artifacts::request::Request;
-use crate::commands::profile::NO_SIZES;
 use crate::files::hlo_formats::StageName;
 use crate::files::outputs::{self, Output};
 use crate::files::{depfile, linker};
@@ -131,7 +130,7 @@ pub(crate) fn run(mut arguments: Build, xla: &XlaFlags) -> Result<()> {
     c_source::check(&arguments)?;
     section::check(&arguments)?;
     if xla.is_profiled {
-        arguments.model.inference.refuse_sizes(NO_SIZES)?;
+        arguments.model.inference.refuse_sizes(compiler::PROFILE_HAS_ONE_SIZE)?;
     }
     if let Some(signatures) = functions::signatures(&arguments.model) {
         return functions::run(&arguments, &name, &signatures, xla);

@@ -65,16 +65,12 @@ impl Profile {
     }
 }
 
-/// Why code with counters is not made of pieces for a few sizes.
-pub(crate) const NO_SIZES: &str =
-    "a profile measures the code of the largest size; --dim NAME=N measures that of another";
-
 /// Profiles a model on the given arrays, which are random by default.
 pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     if arguments.session.level.is_given() {
         return session::run(arguments, xla);
     }
-    arguments.model.inference.refuse_sizes(NO_SIZES)?;
+    arguments.model.inference.refuse_sizes(compiler::PROFILE_HAS_ONE_SIZE)?;
     // A device's driver measures its kernels.
     let is_profiled = arguments.model.device_kind()?.is_none();
     let xla = XlaFlags { is_profiled, ..xla.clone() };

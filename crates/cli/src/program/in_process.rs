@@ -78,13 +78,6 @@ impl Program {
                 Source::Graph { .. } => Vec::new(),
             };
             let mut watch = Watch::new(&mut progress, &mut dumper);
-            let program = if xla.is_profiled || device.is_some() || extent != Extent::Code {
-                input.source.import_whole(&mut watch)?
-            } else {
-                input.source.import(&mut watch)?
-            };
-            let signature = Signature::of(&program);
-            check(&signature, &initial)?;
             let back =
                 BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
             let back = match device {
@@ -92,6 +85,12 @@ impl Program {
                 None => back,
             };
             let options = xla.options(back.clone());
+            // What looks at the module has code for the largest sizes alone, as profiles have.
+            let is_profiled = options.is_profiled || extent != Extent::Code;
+            let of_import = BackOptions { is_profiled, ..options.clone() };
+            let program = input.source.import_code(&of_import, &mut watch)?;
+            let signature = Signature::of(&program);
+            check(&signature, &initial)?;
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let imported = program.module.clone();
             let unoptimized = compiler::is_in_pieces(&program, &options).then(|| options.clone());

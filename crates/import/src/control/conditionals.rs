@@ -35,9 +35,8 @@ fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let condition = cx.truth(condition)?;
     let then_branch = cx.function(cx.attributes().func("then_branch")?.0)?;
     let else_branch = cx.function(cx.attributes().func("else_branch")?.0)?;
-    if let Some(known) = cx.fold(condition) {
-        let chosen = if known.scalar_at(0).as_i64() == Some(1) { then_branch } else { else_branch };
-        return inline_branch(cx, chosen);
+    if let Some(known) = known_selector(cx, condition) {
+        return inline_branch(cx, if known == 1 { then_branch } else { else_branch });
     }
     conditional(cx, condition, &[then_branch, else_branch])
 }
@@ -52,16 +51,25 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let Some(&last) = branches.last() else {
         return Err(cx.invalid("the node has no branches"));
     };
-    if let Some(known) = cx.fold(index) {
-        let known = known.scalar_at(0).as_i64().and_then(|index| usize::try_from(index).ok());
-        let chosen = known.and_then(|index| branches.get(index)).copied().unwrap_or(last);
-        return inline_branch(cx, chosen);
+    if let Some(known) = known_selector(cx, index) {
+        let chosen = usize::try_from(known).ok().and_then(|index| branches.get(index)).copied();
+        return inline_branch(cx, chosen.unwrap_or(last));
     }
     if branches.len() == 1 {
         return inline_branch(cx, last);
     }
     let index = cx.convert(index, PrimitiveType::S32)?;
     conditional(cx, index, &branches)
+}
+
+/// Returns the value of a scalar that selects a branch, if constants or the ranges of named
+/// dimensions decide it.
+fn known_selector(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> Option<i64> {
+    match cx.fold(id) {
+        Some(known) => known.scalar_at(0).as_i64(),
+        None if cx.has_named_sizes() => cx.known_integer(id, 0),
+        None => None,
+    }
 }
 
 /// Translates the branch that is known to be selected, in place of the conditional.

@@ -16,24 +16,33 @@ pub(crate) const ELEMENTWISE: &str = "\
 pub(crate) const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddGrad BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
-    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart Max Mean Min NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 \
-    NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack Pad PadV2 Prod Range Rank Reshape \
-    ResourceGather Reverse ReverseV2 Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 \
+    MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Max Mean Min \
+    NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack \
+    Pad PadV2 Prod Range Rank Reshape ResourceGather Reverse ReverseV2 Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
     ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV \
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxArgMax OnnxArgMin OnnxConv OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
-    OnnxTopK OnnxTranspose OnnxUnsqueeze \
+    OnnxMaxPool OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
     XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
+/// Ops whose rules see whole arrays if only the batch is bounded, and otherwise true sizes.
+const WINDOWS: &str = "AvgPool Conv2D DepthwiseConv2dNative MaxPool MaxPoolV2";
+
 /// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
 /// need not be listed.
 pub(crate) fn takes_bounded(op: &str) -> bool {
+    always_takes_bounded(op) || WINDOWS.split(' ').any(|other| other == op)
+}
+
+/// True if an op's rule sees true sizes whichever dimensions are bounded.
+pub(crate) fn always_takes_bounded(op: &str) -> bool {
     keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
 }
 

@@ -1,7 +1,7 @@
 //! Ops that treat each sample of a batch by itself. Their rules see whole arrays, and their results
 //! get the true size of the batch: elements of samples beyond it never reach the others.
 
-use crate::node::accepted::takes_bounded;
+use crate::node::accepted::always_takes_bounded;
 use crate::node::context::NodeContext;
 use crate::values::value::Value;
 use bounded::integer_vector;
@@ -49,9 +49,9 @@ const BATCHED: [Batched; 20] = [
     Batched {
         ops: "AvgPool AvgPool3D Conv Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches \
               FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel LRN MaxPool MaxPool3D \
-              MaxPoolV2 ResizeBilinear ResizeNearestNeighbor SpaceToDepth OnnxAveragePool OnnxConvInteger \
+              MaxPoolV2 ResizeBilinear ResizeNearestNeighbor SpaceToDepth \
               OnnxConvTranspose OnnxDepthToSpace OnnxGlobalAveragePool OnnxGlobalLpPool OnnxGlobalMaxPool \
-              OnnxGroupNormalization OnnxInstanceNormalization OnnxLRN OnnxLpPool OnnxMaxPool OnnxMsBiasGelu \
+              OnnxGroupNormalization OnnxInstanceNormalization OnnxLRN OnnxLpPool OnnxMsBiasGelu \
               OnnxMsBiasSplitGelu OnnxMsFastGelu OnnxMsFusedConv OnnxMsGelu OnnxMsQuickGelu OnnxQLinearConv \
               OnnxMsQLinearAveragePool OnnxMsQLinearGlobalAveragePool OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid \
               OnnxSpaceToDepth TFLiteAveragePool2d TFLiteConv2d TFLiteDepthwiseConv2d TFLiteMaxPool2d \
@@ -87,15 +87,14 @@ const BATCHED: [Batched; 20] = [
         holds: Not("transA"),
     },
     Batched {
-        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT MatrixDiag MatrixDiagV2 MatrixDiagV3 OnnxMatMulInteger \
-              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV TFLiteFullyConnected",
+        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat \
+              OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV TFLiteFullyConnected",
         inputs: FIRST,
         outputs: &[0],
         holds: Rank(2),
     },
     Batched {
-        ops: "BatchMatrixBandPart Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixDiagPart MatrixDiagPartV2 \
-              MatrixDiagPartV3 MatrixInverse OnnxMsTrilu OnnxTrilu",
+        ops: "BatchMatrixBandPart Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
         inputs: FIRST,
         outputs: &[0],
         holds: Rank(3),
@@ -116,7 +115,7 @@ const BATCHED: [Batched; 20] = [
         holds: SameRanks,
     },
     Batched { ops: "OnnxResize OnnxUpsample", inputs: FIRST, outputs: &[0], holds: Unresized },
-    Batched { ops: "MirrorPad OnnxPad", inputs: FIRST, outputs: &[0], holds: Unpadded(1) },
+    Batched { ops: "MirrorPad", inputs: FIRST, outputs: &[0], holds: Unpadded(1) },
     Batched {
         ops: "OnnxMsSkipLayerNormalization OnnxMsSkipSimplifiedLayerNormalization",
         inputs: &[(0, 0), (1, 0)],
@@ -158,7 +157,7 @@ impl NodeContext<'_, '_> {
     pub(crate) fn take_samples(&mut self) -> Result<Option<Samples>> {
         let op = self.node().op.as_str();
         let is_bounded = |input: &Value| input.array().is_some_and(|id| self.is_bounded(id));
-        if takes_bounded(op) || !self.inputs().iter().any(is_bounded) {
+        if always_takes_bounded(op) || !self.inputs().iter().any(is_bounded) {
             return Ok(None);
         }
         let is_named = |batched: &&Batched| batched.ops.split_whitespace().any(|name| name == op);

@@ -6,7 +6,7 @@ use bounded::Size;
 use hlo::custom_call::ASSERT;
 use hlo::{ComparisonDirection, InstructionId, Op, RawAttributes};
 use shape::Shape;
-use support::Result;
+use support::{Error, Result};
 
 /// A dimension of an input.
 #[derive(Clone, Copy)]
@@ -82,6 +82,10 @@ impl NodeContext<'_, '_> {
                     "the sizes of dimension {} of input {} and dimension {} of input {} differ",
                     place.dimension, place.input, expected.dimension, expected.input
                 );
+                // A branch may be for other sizes.
+                if self.level() == 0 && self.known_integer(is_valid, 0) == Some(0) {
+                    return Err(Error::invalid(format!("{message} in every run: change their ranges")));
+                }
                 self.fail_unless(ASSERT, is_valid, &message)?;
             }
             if !takes_expected {

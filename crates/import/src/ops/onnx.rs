@@ -13,6 +13,7 @@ mod ml;
 mod ngrams;
 mod normalization;
 mod operands;
+mod padding;
 mod pooling;
 mod products;
 mod qlinear;
@@ -51,6 +52,7 @@ pub(crate) const FAMILIES: &[&[Rule]] = &[
     resize::RULES,
     rotary::RULES,
     sampling::RULES,
+    padding::RULES,
     selection::RULES,
     shapes::RULES,
     signals::RULES,

@@ -354,17 +354,20 @@ impl State<'_> {
         origins
     }
 
+    /// Names a parameter of the entry: feeds come first, then sizes and variables.
     fn parameter_origin(&self, number: usize) -> Origin {
-        match self.program.feeds.get(number) {
-            Some(feed) => Origin::Feed(feed.id.0.clone(), feed.id.1),
-            None => {
-                let variables = self.program.variables.iter();
-                let mut initialized =
-                    variables.filter(|variable| variable.state != VariableState::Uninitialized);
-                let variable = initialized.nth(number - self.program.feeds.len());
-                Origin::Variable(variable.map_or_else(String::new, |variable| variable.node_name.clone()))
-            }
+        let tf::Program { feeds, dimensions, variables, .. } = self.program;
+        if let Some(feed) = feeds.get(number) {
+            return Origin::Feed(feed.id.0.clone(), feed.id.1);
         }
+        let number = number - feeds.len();
+        if let Some(dimension) = dimensions.get(number) {
+            return Origin::Size(dimension.name.clone());
+        }
+        let mut initialized =
+            variables.iter().filter(|variable| variable.state != VariableState::Uninitialized);
+        let variable = initialized.nth(number - dimensions.len());
+        Origin::Variable(variable.map_or_else(String::new, |variable| variable.node_name.clone()))
     }
 }
 
@@ -373,6 +376,8 @@ impl State<'_> {
 enum Origin {
     /// A feed: a node and its output.
     Feed(String, i64),
+    /// The size of a named dimension.
+    Size(String),
     /// A variable.
     Variable(String),
     /// A node that draws random numbers.
@@ -383,6 +388,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feed(node, output) => write!(f, "the feed '{node}:{output}'"),
+            Self::Size(name) => write!(f, "the size '{name}'"),
             Self::Variable(node) => write!(f, "the variable '{node}'"),
             Self::Random(node) => write!(f, "random numbers (node '{node}')"),
         }

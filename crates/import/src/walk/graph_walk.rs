@@ -226,9 +226,13 @@ impl<'p> Functions<'p> for Walk<'p> {
 fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     cx.settle_equal_sizes()?;
     let samples = cx.take_samples()?;
+    let open = if samples.is_none() { cx.take_aligned()? } else { None };
     let mut outputs = apply(rule, cx)?;
     if let Some(samples) = samples {
         cx.with_samples(&samples, &mut outputs)?;
+    }
+    if let Some(open) = open {
+        cx.with_aligned(&open, &mut outputs)?;
     }
     Ok(outputs)
 }

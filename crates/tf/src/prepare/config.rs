@@ -51,6 +51,13 @@ pub(super) fn validate(config: &Config) -> Result<()> {
         if dimension.name.is_empty() {
             return Err(Error::invalid("a dimension of the config has no name"));
         }
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || "_/:".contains(c);
+        if !dimension.name.chars().all(is_legal) || dimension.name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(Error::invalid(format!(
+                "dimension '{}' of the config: expected a name of letters, digits, and _ that begins with no digit",
+                dimension.name
+            )));
+        }
         if config.dimension.iter().filter(|other| other.name == dimension.name).count() > 1 {
             return Err(Error::invalid(format!(
                 "dimension '{}' is listed twice: remove one of them",

@@ -52,6 +52,7 @@ pub(crate) fn slice_bounded(
                 Size { bound, size: Some(length) }
             }
         };
+        let length = with_computed_bound(cx, length);
         x = cx.take(x, d, start_value, 1, length)?;
     }
     Ok(x)
@@ -131,7 +132,18 @@ fn cut(
     let length = cx.op(Op::Maximum {}, &[length, zero])?;
     let most = (bound as u64).div_ceil(step as u64) as i64;
     let most = most.min(range_of_ends(cx, i, dimension, bound)?);
-    cx.take(x, d, begin, step * stride.signum(), Size { bound: most, size: Some(length) })
+    let length = with_computed_bound(cx, Size { bound: most, size: Some(length) });
+    cx.take(x, d, begin, step * stride.signum(), length)
+}
+
+/// Returns a size with the bound that follows from named dimensions: `x[:-1]` has one element less
+/// than `x`.
+fn with_computed_bound(cx: &mut NodeContext<'_, '_>, size: Size) -> Size {
+    if size.size.is_none() || !cx.has_named_sizes() {
+        return size;
+    }
+    let most = cx.size_range(size).high.unwrap_or(size.bound).max(0);
+    Size { bound: size.bound.min(most), ..size }
 }
 
 /// Returns the maximum number of elements between two ends, one of which is known, with a stride of

@@ -44,7 +44,7 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     };
     let numbers = cx.input(1)?;
     if cx.fold(numbers).is_none() && !cx.is_bounded(numbers) && cx.sizes(numbers) == [rank as i64, 2] {
-        return pad_at_run_time(cx, x, value);
+        return pad_at_run_time(cx, x, value, &|dimension, end| (1, 2 * dimension + end));
     }
     let padding: Vec<(i64, i64, i64)> =
         paddings(cx, rank)?.into_iter().map(|(low, high)| (low, high, 0)).collect();
@@ -52,11 +52,13 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
 }
 
 /// Pads an array by numbers of which some are only known at run time. Where an array of `n` rows
-/// gets `c - n` more, the result has `c` rows.
-fn pad_at_run_time(
+/// gets `c - n` more, the result has `c` rows. `place` returns the input and the position in it of
+/// the number before (0) or after (1) a dimension.
+pub(crate) fn pad_at_run_time(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     value: InstructionId,
+    place: &dyn Fn(usize, usize) -> (usize, usize),
 ) -> Result<InstructionId> {
     let sizes = cx.all_sizes(x)?;
     let x = cx.split(x)?;
@@ -64,8 +66,9 @@ fn pad_at_run_time(
     let mut data = cx.masked(&x, &dimensions, value)?;
     let (mut starts, mut results) = (Vec::new(), Vec::new());
     for (dimension, &size) in sizes.iter().enumerate() {
-        let [low, high] = [padding_size(cx, 2 * dimension)?, padding_size(cx, 2 * dimension + 1)?];
-        let result = padded_size(cx, size, [low, high], dimension)?;
+        let places = [place(dimension, 0), place(dimension, 1)];
+        let [low, high] = [padding_size(cx, places[0])?, padding_size(cx, places[1])?];
+        let result = padded_size(cx, size, [low, high], places, dimension)?;
         // Padding beyond the true size is not needed.
         let room = (result.bound - low.bound).max(0);
         if size.bound > room {
@@ -82,9 +85,9 @@ fn pad_at_run_time(
     cx.bounded(padded, &run_time(&results))
 }
 
-/// Returns one of the numbers at input 1.
-fn padding_size(cx: &mut NodeContext<'_, '_>, position: usize) -> Result<Size> {
-    let size = cx.bounded_element(1, position)?;
+/// Returns one of the numbers, by input and position.
+fn padding_size(cx: &mut NodeContext<'_, '_>, (input, position): (usize, usize)) -> Result<Size> {
+    let size = cx.bounded_element(input, position)?;
     cx.check(size.bound >= 0, || "paddings: expected numbers >= 0".to_owned())?;
     Ok(size)
 }
@@ -94,14 +97,16 @@ fn padded_size(
     cx: &mut NodeContext<'_, '_>,
     size: Size,
     padding: [Size; 2],
+    places: [(usize, usize); 2],
     dimension: usize,
 ) -> Result<Size> {
-    let numbers = cx.input(1)?;
     for (end, part) in padding.iter().enumerate() {
         // With a constant on the other side, the sum may be known.
         let (Some(own), None) = (size.size, padding[1 - end].size) else { continue };
         let (Some(_), Some(own)) = (part.size, cx.linear_element(own, 0)) else { continue };
-        let number = cx.linear_element(numbers, 2 * dimension + end);
+        let (input, position) = places[end];
+        let numbers = cx.input(input)?;
+        let number = cx.linear_element(numbers, position);
         let sum = number.and_then(|number| cx.known_sum(number, own));
         let Some(sum) = sum.and_then(|sum| sum.checked_add(padding[1 - end].bound)) else { continue };
         let most = cx.s32(sum - padding[1 - end].bound)?;

@@ -7,10 +7,11 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use bounded::list;
+use bounded::{Size, list};
+use hlo::custom_call::ASSERT;
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
-use support::Result;
+use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("MatrixBandPart", matrix_band_part).types("T", ALL).types("Tindex", INDICES),
@@ -76,6 +77,23 @@ fn matrix_sizes(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<(i64, i64)
     };
     check_matrix(cx, rows, columns)?;
     Ok((rows, columns))
+}
+
+/// Checks that matrices of open sizes are square, and that the band is then the main diagonal:
+/// whole arrays have it in the right places. Returns the size of the diagonal of such matrices.
+fn open_diagonal(cx: &mut NodeContext<'_, '_>, matrices: InstructionId, band: &Band) -> Result<Option<Size>> {
+    let sizes = cx.all_sizes(matrices)?;
+    let [.., rows, columns] = sizes[..] else { return Ok(None) };
+    if rows.size.is_none() && columns.size.is_none() {
+        return Ok(None);
+    }
+    if band.count() > 1 || band.lower != 0 {
+        return Err(Error::unsupported("diagonals of matrices of open sizes, other than the main one"));
+    }
+    if rows.bound != columns.bound || cx.known_difference(rows, columns) != Some(0) {
+        return Err(Error::unsupported("diagonals of matrices whose open sizes may differ"));
+    }
+    Ok(Some(rows))
 }
 
 /// Rejects matrices whose positions do not fit in [`POSITION`].
@@ -219,6 +237,20 @@ fn matrix_diag_part(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<Instruc
     let (rows, columns) = matrix_sizes(cx, x)?;
     let band = if has_k { Band::of_node(cx, 1)? } else { Band::MAIN };
     band.check_within(cx, rows, columns)?;
+    if !cx.is_bounded(x) {
+        return diagonals_of(cx, x, &band);
+    }
+    let length = open_diagonal(cx, x, &band)?;
+    let mut split = cx.split(x)?;
+    let part = diagonals_of(cx, split.data, &band)?;
+    split.sizes.truncate(split.sizes.len() - 2);
+    split.sizes.resize(cx.rank(part), length.and_then(|length| length.size));
+    cx.bounded(part, &split.sizes)
+}
+
+/// Returns the diagonals of matrices of known sizes.
+fn diagonals_of(cx: &mut NodeContext<'_, '_>, x: InstructionId, band: &Band) -> Result<InstructionId> {
+    let (rows, columns) = matrix_sizes(cx, x)?;
     let (count, longest) = (band.count(), band.longest(rows, columns));
     let sizes = cx.sizes(x);
     let batch = &sizes[..sizes.len() - 2];
@@ -302,6 +334,9 @@ fn matrix_set_diag(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<Instruct
     let (rows, columns) = matrix_sizes(cx, x)?;
     let band = if has_k { Band::of_node(cx, 2)? } else { Band::MAIN };
     band.check_within(cx, rows, columns)?;
+    if cx.is_bounded(x) || cx.is_bounded(diagonals) {
+        return set_open_diagonals(cx, x, diagonals, &band);
+    }
     let sizes = cx.sizes(x);
     let batch = &sizes[..sizes.len() - 2];
     let (count, longest) = (band.count(), band.longest(rows, columns));
@@ -311,6 +346,47 @@ fn matrix_set_diag(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<Instruct
         format!("diagonals: expected shape {}, got {}", list(&expected), list(&actual))
     })?;
     set_diagonals(cx, x, diagonals, &band)
+}
+
+/// Replaces diagonals where sizes are open. A run whose diagonals have other sizes fails.
+fn set_open_diagonals(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    diagonals: InstructionId,
+    band: &Band,
+) -> Result<InstructionId> {
+    let (rows, columns) = matrix_sizes(cx, x)?;
+    let lines = (band.count() > 1).then(|| Size::known(band.count()));
+    let length = open_diagonal(cx, x, band)?.unwrap_or(Size::known(band.longest(rows, columns)));
+    let (mut expected, actual) = (cx.all_sizes(x)?, cx.all_sizes(diagonals)?);
+    expected.truncate(expected.len() - 2);
+    expected.extend(lines.into_iter().chain([length]));
+    cx.check(actual.len() == expected.len(), || {
+        format!("diagonals: expected rank {}, got {}", expected.len(), actual.len())
+    })?;
+    for (d, (&size, &wanted)) in actual.iter().zip(&expected).enumerate() {
+        if cx.known_difference(size, wanted) == Some(0) {
+            continue;
+        }
+        let (size, wanted) = (cx.size_value(size)?, cx.size_value(wanted)?);
+        let is_valid = cx.compare(ComparisonDirection::Eq, size, wanted)?;
+        let message = format!("size {d} of the diagonals is not that of the matrices");
+        cx.fail_unless(ASSERT, is_valid, &message)?;
+    }
+    let (matrices, mut values) = (cx.split(x)?, cx.split(diagonals)?.data);
+    for (d, (size, wanted)) in actual.iter().zip(&expected).enumerate() {
+        if size.bound > wanted.bound {
+            values = cx.slice_in(values, d, 0, wanted.bound)?;
+        }
+    }
+    let element_type = cx.element_type(values);
+    let zero = cx.scalar(element_type, 0.0);
+    let padding =
+        actual.iter().zip(&expected).map(|(size, wanted)| (0, (wanted.bound - size.bound).max(0), 0));
+    let padding: Vec<(i64, i64, i64)> = padding.collect();
+    let values = cx.pad(values, zero, &padding)?;
+    let replaced = set_diagonals(cx, matrices.data, values, band)?;
+    cx.bounded(replaced, &matrices.sizes)
 }
 
 /// `MatrixDiag(diagonal)`: square matrices that are 0 outside the main diagonal.
@@ -341,6 +417,19 @@ fn diagonal_matrices(
     columns: i64,
     padding: InstructionId,
 ) -> Result<InstructionId> {
+    if cx.is_bounded(diagonals) {
+        let mut split = cx.split(diagonals)?;
+        let length = split.sizes.pop().flatten();
+        if length.is_some() && (band.count() > 1 || band.lower != 0 || (rows, columns) != (-1, -1)) {
+            return Err(Error::unsupported(
+                "diagonals of open sizes, other than the main one of square matrices",
+            ));
+        }
+        split.sizes.truncate(split.sizes.len() - usize::from(band.count() > 1));
+        split.sizes.extend([length, length]);
+        let matrices = diagonal_matrices(cx, split.data, band, rows, columns, padding)?;
+        return cx.bounded(matrices, &split.sizes);
+    }
     let sizes = cx.sizes(diagonals);
     let count = band.count();
     let (batch, longest) = match (count, &sizes[..]) {

@@ -3,6 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::Size;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{PrimitiveType, Scalar};
 use support::Result;
@@ -44,16 +45,67 @@ fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> 
     let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let element_type = cx.element_type(inputs[0]);
     let is_known = inputs.iter().all(|&id| cx.fold(id).is_some());
+    if !is_known && element_type.is_floating_point() {
+        return range_of_whole_floats(cx, inputs);
+    }
     if is_known || !matches!(element_type, PrimitiveType::S32 | PrimitiveType::S64) {
         return Ok(None);
     }
     let delta = cx.constant_i64(2)?;
+    range_of_integers(cx, inputs, delta)
+}
+
+/// Returns a range of floats that are integers: converted ones, or whole constants.
+fn range_of_whole_floats(
+    cx: &mut NodeContext<'_, '_>,
+    inputs: [InstructionId; 3],
+) -> Result<Option<InstructionId>> {
+    let element_type = cx.element_type(inputs[0]);
+    let largest = if element_type == PrimitiveType::F64 { 1i64 << 31 } else { 1 << 24 };
+    let mut whole = Vec::new();
+    for id in inputs {
+        let id = cx.reshape(id, &[])?;
+        let instruction = &cx.scope().computation()[id];
+        let converted = matches!(instruction.op(), Op::Convert {}).then(|| instruction.operands()[0]);
+        let converted = converted.filter(|&id| cx.element_type(id).is_signed_integer());
+        let integer = match (cx.fold(id), converted) {
+            (Some(known), _) => {
+                let value =
+                    known.scalar_at(0).as_f64().filter(|value| value.fract() == 0.0 && value.abs() < 1e9);
+                value.map(|value| cx.scalar(PrimitiveType::S64, value))
+            }
+            (None, Some(integer)) => Some(cx.convert(integer, PrimitiveType::S64)?),
+            (None, None) => None,
+        };
+        let Some(integer) = integer else { return Ok(None) };
+        let range = cx.size_range(Size { bound: 0, size: Some(integer) });
+        let is_exact = |end: Option<i64>| end.is_some_and(|end| end.abs() < largest);
+        if !is_exact(range.low) || !is_exact(range.high) {
+            return Ok(None);
+        }
+        whole.push(integer);
+    }
+    let Some(delta) = cx.fold(whole[2]).and_then(|delta| delta.scalar_at(0).as_i64()) else {
+        return Ok(None);
+    };
+    let range = range_of_integers(cx, [whole[0], whole[1], whole[2]], delta)?;
+    range.map(|range| cx.convert(range, element_type)).transpose()
+}
+
+/// Returns a range of integers with a known step.
+fn range_of_integers(
+    cx: &mut NodeContext<'_, '_>,
+    inputs: [InstructionId; 3],
+    delta: i64,
+) -> Result<Option<InstructionId>> {
+    let element_type = cx.element_type(inputs[0]);
     cx.check(delta != 0, || "delta must not be 0".to_owned())?;
     let [start, limit] = [cx.reshape(inputs[0], &[])?, cx.reshape(inputs[1], &[])?];
     let step = delta.unsigned_abs();
     let (first, last) = if delta > 0 { (start, limit) } else { (limit, start) };
-    let known = if delta > 0 { cx.constant_difference(1, 0, 0)? } else { cx.constant_difference(0, 1, 0)? };
-    if let Some(span) = known {
+    let ends = cx.linear_element(last, 0).zip(cx.linear_element(first, 0));
+    let known = ends.filter(|(last, first)| last.base == first.base);
+    if let Some(span) = known.and_then(|(last, first)| last.offset.checked_sub(first.offset)) {
         let size = span.max(0).unsigned_abs().div_ceil(step) as i64;
         let steps = cx.iota(element_type, &[size], 0)?;
         let offsets = cx.mul_scalar(steps, delta as f64)?;

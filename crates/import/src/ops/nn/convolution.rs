@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use crate::ops::nn::windows::{Format, Padding, WindowStep, padded_same};
 use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window};
 use support::Result;
@@ -114,7 +114,7 @@ pub(crate) fn convolve(
 
 fn grouped(
     cx: &mut NodeContext<'_, '_>,
-    input: InstructionId,
+    mut input: InstructionId,
     filter: InstructionId,
     attributes: &ConvAttributes,
     groups: i64,
@@ -123,7 +123,14 @@ fn grouped(
     let mut window = Window::default();
     for (&dimension, &filter_size) in attributes.format.spatial.iter().zip(&filter_sizes) {
         let step = attributes.step(dimension, filter_size);
-        window.dimensions.push(attributes.padding.window(cx, dimension, sizes[dimension], step)?.0);
+        let mut along = attributes.padding.window(cx, dimension, sizes[dimension], step)?.0;
+        if attributes.padding.depends_on_size(cx, input, dimension, step) {
+            let element_type = cx.element_type(input);
+            let zero = cx.scalar(element_type, 0.0);
+            input = padded_same(cx, input, dimension, step, zero)?;
+            (along.padding_low, along.padding_high) = (0, 0);
+        }
+        window.dimensions.push(along);
     }
     let op = Op::Convolution {
         window,

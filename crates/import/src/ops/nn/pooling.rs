@@ -4,7 +4,7 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::math::reductions::accumulation_type;
-use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use crate::ops::nn::windows::{Format, Padding, WindowStep, padded_same};
 use bounded::{Reducer, list};
 use hlo::{InstructionId, Window, WindowDimension};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -57,6 +57,25 @@ impl PoolWindows {
         Ok(Self { format, padding, window, result })
     }
 
+    /// Returns an array of open sizes for these windows, and the windows: where the size
+    /// determines the padding, the array is padded with a value instead.
+    fn open(
+        &self,
+        cx: &mut NodeContext<'_, '_>,
+        mut x: InstructionId,
+        value: InstructionId,
+    ) -> Result<(InstructionId, Window)> {
+        let mut window = self.window.clone();
+        for (d, along) in window.dimensions.iter_mut().enumerate() {
+            let step = WindowStep { filter: along.size, stride: along.stride, dilation: 1 };
+            if self.padding.depends_on_size(cx, x, d, step) {
+                x = padded_same(cx, x, d, step, value)?;
+                (along.padding_low, along.padding_high) = (0, 0);
+            }
+        }
+        Ok((x, window))
+    }
+
     /// Rejects windows over several images or features.
     fn check_only_spatial(&self, cx: &NodeContext<'_, '_>) -> Result<()> {
         let alone = |d: usize| self.window.dimensions[d] == WindowDimension::of_size(1);
@@ -79,10 +98,15 @@ fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     let sizes = cx.sizes(x);
     cx.check_rank("the input", &sizes, rank)?;
     let pool = PoolWindows::of_node(cx, &sizes, 1)?;
-    if cx.is_bounded(x) {
+    let (x, window) = if cx.is_bounded(x) {
         pool.check_only_spatial(cx)?;
-    }
-    let largest = cx.reduce_window(x, Reducer::LargestNumber, pool.window)?;
+        let element_type = cx.element_type(x);
+        let lowest = cx.literal(bounded::lowest(element_type));
+        pool.open(cx, x, lowest)?
+    } else {
+        (x, pool.window)
+    };
+    let largest = cx.reduce_window(x, Reducer::LargestNumber, window)?;
     format.split_blocks(cx, largest, block)
 }
 
@@ -94,6 +118,19 @@ fn avg_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     let pool = PoolWindows::of_node(cx, &sizes, 1)?;
     pool.check_only_spatial(cx)?;
     let wide = cx.convert(x, accumulation_type(element_type))?;
+    if cx.is_bounded(x) {
+        let wide_type = cx.element_type(wide);
+        let zero = cx.scalar(wide_type, 0.0);
+        let ones = cx.splat_like(wide, 1.0)?;
+        let ones = cx.with_sizes_of(ones, wide)?;
+        let mut sums = Vec::new();
+        for array in [wide, ones] {
+            let (array, window) = pool.open(cx, array, zero)?;
+            sums.push(cx.reduce_window(array, Reducer::Add, window)?);
+        }
+        let mean = cx.div(sums[0], sums[1])?;
+        return cx.convert(mean, element_type);
+    }
     let sums = cx.reduce_window(wide, Reducer::Add, pool.window.clone())?;
     let mean = divide_by_counts(cx, sums, &sizes, &pool)?;
     cx.convert(mean, element_type)

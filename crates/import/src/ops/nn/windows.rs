@@ -1,9 +1,9 @@
 //! Data formats, padding, and windows, which convolutions, pooling, and similar ops have in common.
 
 use crate::node::context::NodeContext;
-use bounded::list;
-use hlo::{InstructionId, WindowDimension};
-use support::Result;
+use bounded::{Size, list};
+use hlo::{InstructionId, Op, WindowDimension};
+use support::{Code, Error, Result};
 
 /// The roles of an array's dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +132,17 @@ impl Padding {
         })
     }
 
+    /// True if the padding of a dimension follows from its size, which is open.
+    pub(crate) fn depends_on_size(
+        &self,
+        cx: &NodeContext<'_, '_>,
+        x: InstructionId,
+        dimension: usize,
+        step: WindowStep,
+    ) -> bool {
+        *self == Self::Same && step.stride > 1 && cx.array(x).dimensions[dimension].is_dynamic
+    }
+
     /// Returns the window along one dimension of an array of that size, and the number of its
     /// positions.
     pub(crate) fn window(
@@ -186,6 +197,48 @@ impl Padding {
         };
         Ok((window, positions as i64))
     }
+}
+
+/// Pads a dimension of open size with a value, such that windows without further padding have the
+/// positions that `SAME` gives them.
+pub(crate) fn padded_same(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    step: WindowStep,
+    value: InstructionId,
+) -> Result<InstructionId> {
+    let WindowStep { filter, stride, dilation } = step;
+    let span = (filter - 1).saturating_mul(dilation).saturating_add(1);
+    let size = cx.all_sizes(x)?[dimension];
+    let is_empty = cx.size_range(size).low.is_none_or(|low| low < 1);
+    let positions = if is_empty { None } else { cx.size_quotient(size, stride)? };
+    let total = match positions {
+        Some(positions) => cx.size_sum(Size::known(span - stride), positions, stride)?,
+        None => None,
+    };
+    let total = total.ok_or_else(|| {
+        Error::unsupported(format!(
+            "padding SAME with a stride of {stride} along dimension {dimension}, which may be empty or too large"
+        ))
+        .coded(Code::BoundedSize)
+    })?;
+    let mut part = cx.split(x)?;
+    let mut padded = cx.masked(&part, &[dimension], value)?;
+    let mut bounds = cx.sizes(padded);
+    bounds[dimension] += span;
+    let whole = cx.broadcast(value, &bounds, &[])?;
+    let (own, end, zero, two) = (cx.size_value(size)?, cx.size_value(total)?, cx.s32(0)?, cx.s32(2)?);
+    let padding = cx.sub(end, own)?;
+    let padding = cx.op(Op::Maximum {}, &[padding, zero])?;
+    let low = cx.div(padding, two)?;
+    let starts: Vec<InstructionId> =
+        (0..bounds.len()).map(|d| if d == dimension { low } else { zero }).collect();
+    padded = cx.op(Op::DynamicUpdateSlice {}, &[&[whole, padded][..], &starts].concat())?;
+    let end = total.bound.min(bounds[dimension]);
+    padded = cx.slice_in(padded, dimension, 0, end)?;
+    part.sizes[dimension] = total.size;
+    cx.bounded(padded, &part.sizes)
 }
 
 /// Maximum size of windows and padded dimensions. Sums of a few of these sizes fit in 64 bits.

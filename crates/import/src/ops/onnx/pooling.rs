@@ -8,7 +8,7 @@ use crate::ops::onnx::windows::{Rounding, Windows};
 use bounded::{Indices, Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension, Window, WindowDimension};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("OnnxAveragePool", average_pool),
@@ -35,6 +35,30 @@ fn windows(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<Windows> {
     Windows::of_node(cx, &sizes[2..], &kernel, rounding)
 }
 
+/// The windows of an array whose sizes may be open. The size determines the padding of the last
+/// position.
+fn open_window(
+    cx: &NodeContext<'_, '_>,
+    x: InstructionId,
+    windows: &Windows,
+    sizes: &[i64],
+) -> Result<Window> {
+    let mut window = window(windows, sizes);
+    let is_open = |d: usize| cx.array(x).dimensions[d].is_dynamic;
+    for d in (2..sizes.len()).filter(|&d| is_open(d)) {
+        let is_same =
+            cx.text_or("auto_pad", "NOTSET")?.starts_with("SAME") && window.dimensions[d].stride > 1;
+        if is_same || flag(cx, "ceil_mode", false)? {
+            return Err(Error::unsupported(format!(
+                "auto_pad or ceil_mode: the padding depends on the size of dimension {d}, which depends on data"
+            ))
+            .coded(Code::BoundedSize));
+        }
+        window.dimensions[d].padding_high = windows.pads[d - 2][1];
+    }
+    Ok(window)
+}
+
 /// The windows as those of all dimensions.
 fn window(windows: &Windows, sizes: &[i64]) -> Window {
     let mut dimensions = vec![WindowDimension::of_size(1); 2];
@@ -53,10 +77,23 @@ pub(crate) fn average(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<
     let windows = windows(cx, &sizes)?;
     let counts_padding = flag(cx, "count_include_pad", false)?;
     let wide = cx.convert(x, accumulation_type(element_type))?;
-    let sums = cx.reduce_window(wide, Reducer::Add, window(&windows, &sizes))?;
+    let window = open_window(cx, x, &windows, &sizes)?;
+    let sums = cx.reduce_window(wide, Reducer::Add, window.clone())?;
     let result = cx.sizes(sums);
     if result.contains(&0) {
         return cx.convert(sums, element_type);
+    }
+    if cx.is_bounded(x) {
+        let counts = if counts_padding {
+            let taps = cx.checked_product(&windows.kernel)?;
+            cx.splat_like(sums, taps as f64)?
+        } else {
+            let ones = cx.splat_like(wide, 1.0)?;
+            let ones = cx.with_sizes_of(ones, wide)?;
+            cx.reduce_window(ones, Reducer::Add, window)?
+        };
+        let mean = cx.div(sums, counts)?;
+        return cx.convert(mean, element_type);
     }
     let wide_type = cx.element_type(sums);
     let mut counts = cx.scalar(wide_type, 1.0);
@@ -162,7 +199,12 @@ fn max_pool(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let sizes = cx.sizes(x);
     let windows = windows(cx, &sizes)?;
     if cx.node().output_types.len() < 2 {
-        return Ok(vec![cx.reduce_window(x, Reducer::LargestNumber, window(&windows, &sizes))?]);
+        let window = open_window(cx, x, &windows, &sizes)?;
+        return Ok(vec![cx.reduce_window(x, Reducer::LargestNumber, window)?]);
+    }
+    if cx.is_bounded(x) {
+        return Err(Error::unsupported("positions of the largest elements of an array of open size")
+            .coded(Code::BoundedSize));
     }
     let taps = cx.checked_product(&windows.kernel)?;
     cx.check(taps <= MOST_TAPS, || format!("positions in windows of {taps} elements are not supported"))?;

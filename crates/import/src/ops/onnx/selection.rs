@@ -25,7 +25,6 @@ pub(crate) const RULES: &[Rule] = &[
     rule("OnnxGatherND", gather_nd),
     rule("OnnxHardmax", hardmax),
     rule("OnnxOneHot", one_hot),
-    rule("OnnxPad", pad),
     rule("OnnxScatter", scatter_elements),
     rule("OnnxScatterElements", scatter_elements),
     rule("OnnxScatterND", scatter_nd),
@@ -409,65 +408,6 @@ fn one_hot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         choices.push(cx.broadcast(value, &sizes, &[])?);
     }
     cx.select(is_on, choices[1], choices[0])
-}
-
-/// Positions before the beginning and beyond the end of an axis, mapped into it.
-fn source(position: i64, size: i64, mode: &str) -> i64 {
-    match mode {
-        "edge" => position.clamp(0, size - 1),
-        "wrap" => position.rem_euclid(size),
-        _ if size == 1 => 0,
-        _ => {
-            let period = 2 * (size - 1);
-            let within = position.rem_euclid(period);
-            if within < size { within } else { period - within }
-        }
-    }
-}
-
-fn pad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let mut x = required(cx, 0)?;
-    let rank = cx.rank(x);
-    let attribute = if cx.attributes().has("paddings") { "paddings" } else { "pads" };
-    let pads = integers(cx, attribute, 1)?.ok_or_else(|| cx.invalid("the pads are missing"))?;
-    let axes = match place(cx, 3)? {
-        Some(place) => {
-            let axes = cx.constant_i64s(place)?;
-            dimensions(cx, &axes, rank)?
-        }
-        None => (0..rank).collect(),
-    };
-    cx.check(pads.len() == 2 * axes.len(), || format!("{} pads do not fit {} axes", pads.len(), axes.len()))?;
-    cx.check(pads.iter().all(|pad| pad.abs() < 1 << 40), || format!("pads {} are too large", list(&pads)))?;
-    let mut padding = vec![(0, 0, 0); rank];
-    for (k, &axis) in axes.iter().enumerate() {
-        padding[axis] = (pads[k], pads[k + axes.len()], 0);
-    }
-    let sizes = cx.sizes(x);
-    let fits = padding.iter().zip(&sizes).all(|(pad, size)| size + pad.0 + pad.1 >= 0);
-    cx.check(fits, || format!("pads {} crop more than there is of {}", list(&pads), list(&sizes)))?;
-    let mode = cx.text_or("mode", "constant")?;
-    if mode == "constant" {
-        let value = match optional(cx, 2)? {
-            Some(value) => cx.reshape(value, &[])?,
-            None => {
-                let (element_type, value) = (cx.element_type(x), cx.attributes().float_or("value", 0.0)?);
-                cx.scalar(element_type, f64::from(value))
-            }
-        };
-        return cx.pad(x, value, &padding);
-    }
-    cx.check(matches!(mode, "reflect" | "edge" | "wrap"), || format!("mode '{mode}' does not exist"))?;
-    for (axis, &(low, high, _)) in padding.iter().enumerate().filter(|(_, pad)| (pad.0, pad.1) != (0, 0)) {
-        let size = sizes[axis];
-        let total = size + low + high;
-        cx.check(size > 0 || total == 0, || format!("dimension {axis} has no elements to repeat"))?;
-        cx.check(total < 1 << 28, || format!("a dimension of {total} elements is too long"))?;
-        let positions: Vec<i64> = (-low..size + high).map(|position| source(position, size, mode)).collect();
-        let positions = cx.integers(PrimitiveType::S64, &positions)?;
-        x = cx.gather_along(x, positions, axis as i64, 0)?;
-    }
-    Ok(x)
 }
 
 /// Slices of axes, as TensorFlow's strided slice of all dimensions.

@@ -3,10 +3,10 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
 use crate::ops::onnx::operands::{constant, flag, number, opset, optional, place, required};
-use bounded::list;
+use bounded::{Size, list};
 use hlo::{FftType, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("OnnxBlackmanWindow", |cx| window(cx, [0.42, -0.5, 0.08])),
@@ -133,20 +133,57 @@ fn dft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// Transforms of overlapping frames. Inputs: the signal (batch, length, parts), the distance of
 /// frames, a window, and the length of frames.
 fn stft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let mut x = required(cx, 0)?;
+    let x = required(cx, 0)?;
+    let step = number(cx, 1)?.unwrap_or(0.0) as i64;
+    let length = frame_length(cx)?;
+    if !cx.is_bounded(x) {
+        return stft_of(cx, x, step, length);
+    }
+    let (whole, sizes) = (cx.split(x)?, cx.all_sizes(x)?);
+    let result = stft_of(cx, whole.data, step, length)?;
+    // Frames beyond the end of the signal are computed from undefined samples.
+    let last = cx.size_sum(sizes[1], Size::known(1), -length)?;
+    let last = last.ok_or_else(|| cx.invalid("the number of frames"))?;
+    let frames = match (cx.size_range(sizes[1]).low, last) {
+        (Some(low), _) if low >= length => cx.size_sum(last, Size::known(1), 1)?,
+        _ => None,
+    };
+    let frames = match frames {
+        Some(starts) => cx.size_quotient(starts, step)?,
+        None => None,
+    };
+    let frames = frames.ok_or_else(|| {
+        Error::unsupported(format!("signals that may be shorter than a frame of {length} samples"))
+            .coded(Code::BoundedSize)
+    })?;
+    let mut open = vec![None; cx.rank(result)];
+    (open[0], open[1]) = (whole.sizes[0], frames.size);
+    cx.bounded(result, &open)
+}
+
+/// The length of frames: an input, or that of the window.
+fn frame_length(cx: &mut NodeContext<'_, '_>) -> Result<i64> {
+    match (place(cx, 3)?, optional(cx, 2)?) {
+        (Some(_), _) => Ok(number(cx, 3)?.unwrap_or(0.0) as i64),
+        (None, Some(window)) => Ok(cx.sizes(window).first().copied().unwrap_or(0)),
+        (None, None) => Err(cx.invalid("expected a window or the length of frames")),
+    }
+}
+
+/// The transforms of a signal of known length.
+fn stft_of(
+    cx: &mut NodeContext<'_, '_>,
+    mut x: InstructionId,
+    step: i64,
+    length: i64,
+) -> Result<InstructionId> {
     let mut sizes = cx.sizes(x);
     if sizes.len() == 2 {
         sizes.push(1);
         x = cx.reshape(x, &sizes)?;
     }
     cx.check(sizes.len() == 3 && matches!(sizes[2], 1 | 2), || format!("signals of shape {}", list(&sizes)))?;
-    let step = number(cx, 1)?.unwrap_or(0.0) as i64;
     let window = optional(cx, 2)?;
-    let length = match (place(cx, 3)?, window) {
-        (Some(_), _) => number(cx, 3)?.unwrap_or(0.0) as i64,
-        (None, Some(window)) => cx.sizes(window).first().copied().unwrap_or(0),
-        (None, None) => return Err(cx.invalid("expected a window or the length of frames")),
-    };
     let fits = step > 0 && (1..=sizes[1].min(MOST)).contains(&length);
     cx.check(fits, || format!("frames of {length} in steps of {step} do not fit {} samples", sizes[1]))?;
     let frames = (sizes[1] - length) / step + 1;

@@ -188,9 +188,10 @@ impl Dims {
                 notes.push("--dim batch has no effect: no feed has an unknown leading dimension".to_owned());
                 continue;
             }
-            let known: Vec<&str> = self.known.iter().take(12).map(String::as_str).collect();
+            let others = self.known.iter().map(String::as_str).filter(|known| *known != BATCH);
+            let known: Vec<&str> = std::iter::once(BATCH).chain(others).take(13).collect();
             problems.push(format!(
-                "--dim {name} does not name a dimension of a feed: expected one of {BATCH}, {}",
+                "--dim {name} does not name a dimension of a feed: expected one of {}",
                 known.join(", ")
             ));
         }

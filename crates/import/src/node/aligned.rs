@@ -1,0 +1,124 @@
+//! Ops whose results have the open sizes of an input in the same dimensions, such as layer
+//! normalization of texts of any length. Their rules see whole arrays: an element of the result
+//! depends on no elements at other indices of these dimensions.
+
+use crate::node::accepted::takes_bounded;
+use crate::node::context::NodeContext;
+use crate::values::value::Value;
+use hlo::InstructionId;
+use support::Result;
+
+/// Ops, and the dimensions of the first input that may be open.
+struct Aligned {
+    ops: &'static str,
+    open: Open,
+}
+
+/// Dimensions that may be open.
+#[derive(Clone, Copy)]
+enum Open {
+    /// All of them.
+    All,
+    /// All but this many at the end.
+    AllButLast(usize),
+    /// Those before the attribute `axis`, which is the last one by default.
+    BeforeAxis,
+    /// All but the features of a normalization that reads its statistics.
+    AllButFeatures,
+}
+
+const ALIGNED: [Aligned; 6] = [
+    Aligned {
+        ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu",
+        open: Open::All,
+    },
+    Aligned {
+        ops: "FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul \
+              RFFT RGBToHSV",
+        open: Open::AllButLast(1),
+    },
+    Aligned {
+        ops: "Cholesky FFT2D IFFT2D MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
+        open: Open::AllButLast(2),
+    },
+    Aligned {
+        ops: "OnnxLayerNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
+        open: Open::BeforeAxis,
+    },
+    Aligned { ops: "OnnxBatchNormalization", open: Open::AllButFeatures },
+    Aligned { ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", open: Open::AllButFeatures },
+];
+
+/// The true sizes of the first input, where they are open, with their bounds.
+pub(crate) struct OpenSizes {
+    sizes: Vec<Option<InstructionId>>,
+    bounds: Vec<i64>,
+}
+
+impl NodeContext<'_, '_> {
+    /// Replaces the first input by its whole array, if the op computes each index of its open
+    /// dimensions by itself and no other input has any.
+    pub(crate) fn take_aligned(&mut self) -> Result<Option<OpenSizes>> {
+        let op = self.node().op.clone();
+        let is_named = |aligned: &&Aligned| aligned.ops.split_whitespace().any(|name| name == op);
+        let Some(aligned) = ALIGNED.iter().find(is_named).filter(|_| !takes_bounded(&op)) else {
+            return Ok(None);
+        };
+        let arrays: Vec<InstructionId> = self.inputs().iter().filter_map(|input| input.array()).collect();
+        let Some((&x, others)) = arrays.split_first() else { return Ok(None) };
+        let is_open = |id: InstructionId, d: usize| self.array(id).dimensions[d].is_dynamic;
+        let rank = self.rank(x);
+        // The ranks of products follow the larger one.
+        let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
+        let most = match aligned.open {
+            Open::All => rank,
+            Open::AllButLast(count) => rank.saturating_sub(count),
+            Open::BeforeAxis => self.dimension(self.attributes().int_or("axis", -1)?, rank)?,
+            Open::AllButFeatures => rank,
+        };
+        let features = match aligned.open {
+            Open::AllButFeatures => self.features(rank)?,
+            _ => Some(rank),
+        };
+        let fits =
+            features.is_some_and(|feature| (0..rank).all(|d| !is_open(x, d) || d < most && d != feature));
+        if !self.is_bounded(x) || self.inputs()[0].array() != Some(x) || !is_alone || !fits {
+            return Ok(None);
+        }
+        let whole = self.split(x)?;
+        self.replace_input(0, whole.data);
+        Ok(Some(OpenSizes { sizes: whole.sizes, bounds: self.sizes(whole.data) }))
+    }
+
+    /// Returns the dimension of the features of a normalization; `None` if it computes statistics.
+    fn features(&self, rank: usize) -> Result<Option<usize>> {
+        if self.node().op.starts_with("Onnx") {
+            return Ok((self.attributes().int_or("training_mode", 0)? == 0).then_some(1));
+        }
+        let is_training = self.attributes().bool_or("is_training", true)?;
+        let is_first = self.text_or("data_format", "NHWC")?.starts_with("NC");
+        Ok((!is_training).then(|| if is_first { 1 } else { rank.saturating_sub(1) }))
+    }
+
+    /// Gives the outputs the true sizes of the first input.
+    pub(crate) fn with_aligned(&mut self, open: &OpenSizes, outputs: &mut [Value]) -> Result<()> {
+        for (k, output) in outputs.iter_mut().enumerate() {
+            let Value::Array(id) = output else { continue };
+            let own = self.sizes(*id);
+            let is_aligned = |(d, size): (usize, &Option<InstructionId>)| {
+                size.is_none() || own.get(d) == Some(&open.bounds[d])
+            };
+            if !open.sizes.iter().enumerate().all(is_aligned) {
+                // The statistics of batches, and absent outputs.
+                if k > 0 {
+                    continue;
+                }
+                return Err(self
+                    .invalid(format!("an output of the shape {own:?} lacks open sizes of the first input")));
+            }
+            let sizes: Vec<_> = (0..own.len()).map(|d| open.sizes.get(d).copied().flatten()).collect();
+            *id = self.bounded(*id, &sizes)?;
+        }
+        Ok(())
+    }
+}
