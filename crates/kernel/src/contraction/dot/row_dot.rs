@@ -6,7 +6,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::Index;
-use nest::{FunctionBuilder, Type, ValueId};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{DotPlan, Tile};
 use support::{Error, Result};
 
@@ -82,6 +82,26 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         }
         Ok(sums)
     })?;
+    let mut sums = sums;
+    let further = (k - whole) / i64::from(lanes);
+    for number in 0..further {
+        let set = &mut sums[number as usize * results..][..results];
+        let index = cx.index(whole + number * i64::from(lanes));
+        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: size, skip: 0 }, set);
+    }
+    let whole = whole + further * i64::from(lanes);
+    let overlaps = whole < k && k >= i64::from(lanes);
+    if overlaps {
+        // The last vector ends with the last summand. Its first lanes were added before.
+        let set = &mut sums[further as usize * results..][..results];
+        let before = set.to_vec();
+        let index = cx.index(k - i64::from(lanes));
+        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: size, skip: 0 }, set);
+        let is_new = lanes_from(cx, lanes, i64::from(lanes) - (k - whole));
+        for (sum, before) in set.iter_mut().zip(before) {
+            *sum = cx.select(is_new, *sum, before);
+        }
+    }
     let mut totals = Vec::new();
     for result in 0..results {
         let mut sum = sums[result];
@@ -90,7 +110,8 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         }
         totals.push(add_lanes(cx, sum));
     }
-    let totals = cx.for_range_carrying(whole, k, 1, &totals, |cx, index, totals| {
+    let done = if overlaps { k } else { whole };
+    let totals = cx.for_range_carrying(done, k, 1, &totals, |cx, index, totals| {
         let index = cx.scalar_value(&index)?;
         let mut totals = totals.to_vec();
         let summands = Summands { index, lhs_k: product.lhs_k, rhs_k: product.rhs_k, skip: 0 };
@@ -148,6 +169,13 @@ impl Inputs<'_> {
             *sum = multiply_add(b, left[row], right[column], *sum);
         }
     }
+}
+
+/// Returns a mask of the lanes from a number on.
+fn lanes_from(b: &mut FunctionBuilder, lanes: u32, first: i64) -> ValueId {
+    let numbers = b.iota(ScalarType::I32, lanes);
+    let first = b.integer(Type::vector(ScalarType::I32, lanes), first);
+    b.compare(Predicate::GreaterEqual, numbers, first)
 }
 
 /// Returns the sum of a vector's lanes, added as a tree.
