@@ -272,22 +272,25 @@ fn a_session_ends_while_a_cluster_is_being_compiled() {
 fn a_cluster_that_cannot_be_compiled_warns_once_and_runs_node_by_node() {
     let mut g = Graph::default();
     let count = [("T", ty(DataType::Int64))];
-    // The number of places is known only at run time, and a diagonal has no rule for that.
+    // The number of places is known only at run time, and a mirrored edge has no rule for that.
     g.placeholder("x", F).add("places", "Where", &["x"], &[("T", ty(F))]);
-    g.add("squeezed", "Squeeze", &["places"], &count).add("matrix", "MatrixDiag", &["squeezed"], &count);
-    g.add("twice", "AddV2", &["matrix", "matrix"], &count);
+    g.add("squeezed", "Squeeze", &["places"], &count)
+        .constant("edges", Literal::from_elements(&[1, 2], &[1i32, 0]));
+    let mirrored = [("T", ty(DataType::Int64)), ("mode", text("REFLECT"))];
+    g.add("mirror", "MirrorPad", &["squeezed", "edges"], &mirrored);
+    g.add("twice", "AddV2", &["mirror", "mirror"], &count);
     let feeds = [("x", vector(&[5.0, 0.0, 6.0, 7.0]))];
     for is_async in [true, false] {
         let (session, _, messages) = in_background(&g, is_async);
         for _ in 0..3 {
             let twice = session.run(&feeds, &["twice"], &[]).expect("run");
-            assert_eq!(twice, [Literal::from_elements(&[3, 3], &[0i64, 0, 0, 0, 4, 0, 0, 0, 6])]);
+            assert_eq!(twice, [Literal::from_elements(&[4], &[4i64, 0, 4, 6])]);
             session.wait_for_compilations();
         }
         let messages = messages.lock().expect("not poisoned").clone();
         assert_eq!(messages.matches("warning: cluster 'cluster_").count(), 1, "{messages}");
         assert!(
-            messages.contains("runs node by node") && messages.contains("node 'cluster_0/matrix'"),
+            messages.contains("runs node by node") && messages.contains("node 'cluster_0/mirror'"),
             "{messages}"
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! Expected results are computed here, row by row.
 
-use crate::graph::{F, Graph, I, failure, floats, shape, ty};
+use crate::graph::{F, Graph, I, failure, floats, shape, text, ty};
 use cluster::{Flags, JitLevel};
 use session::{Launches, Options, Session};
 use shape::Literal;
@@ -196,14 +196,15 @@ fn equal_sizes_may_differ_later() {
 #[test]
 fn an_op_without_a_rule_for_ranges_is_compiled_for_each_size() {
     let mut g = Graph::default();
-    let diagonal = [("T", ty(F))];
-    g.placeholder("x", F).add("matrix", "MatrixDiag", &["x"], &diagonal);
-    g.add("part", "MatrixDiagPart", &["matrix"], &diagonal);
-    g.add("y", "AddV2", &["part", "part"], &diagonal);
+    let of_floats = [("T", ty(F))];
+    g.placeholder("x", F).constant("edges", Literal::from_elements(&[1, 2], &[0i32, 1]));
+    g.add("mirror", "MirrorPad", &["x", "edges"], &[("T", ty(F)), ("mode", text("SYMMETRIC"))]);
+    g.add("y", "AddV2", &["mirror", "mirror"], &of_floats);
     let session = clustered(&g, Launches::default());
     let mut compiled = Vec::new();
     for n in [2i64, 3, 4, 3, 2, 5] {
-        let want: Vec<f32> = numbers(&[n], n).iter().map(|x| 2.0 * x).collect();
+        let numbers = numbers(&[n], n);
+        let want: Vec<f32> = numbers.iter().chain(numbers.last()).map(|x| 2.0 * x).collect();
         close(&floats(&session, &[("x", array(&[n], n))], "y"), &want, n);
         compiled.push(session.compiled_kernels());
     }
