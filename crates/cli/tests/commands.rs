@@ -295,8 +295,11 @@ fn the_baseline_by_name_is_code_for_the_baseline_alone() {
 #[test]
 fn a_model_with_products_of_bytes_has_versions_for_them() {
     let place = directory();
-    let text = "HloModule bytes\nENTRY main {\n  x = s8[8,16] parameter(0)\n  y = s8[16,8] parameter(1)\n  \
-                ROOT dot = s32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
+    let weights = vec!["{1, -2, 3, -4, 5, -6, 7, -8}"; 16].join(", ");
+    let text = format!(
+        "HloModule bytes\nENTRY main {{\n  x = s8[8,16] parameter(0)\n  y = s8[16,8] constant({{{weights}}})\n  \
+         ROOT dot = s32[8,8] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n}}\n"
+    );
     std::fs::write(place.path().join("bytes.hlo"), text).expect("writable");
     succeed(tfcompile(place.path()).args(["build", "bytes.hlo", "--target-triple", "x86_64-pc-linux-gnu"]));
     let output = succeed(tfcompile(place.path()).args(["inspect", "bytes.o", "--json"]));
