@@ -113,8 +113,9 @@ impl NodeContext<'_, '_> {
                 if k > 0 {
                     continue;
                 }
-                return Err(self
-                    .invalid(format!("an output of the shape {own:?} lacks open sizes of the first input")));
+                return Err(self.invalid(format!(
+                    "output shape {own:?} does not keep the open sizes of the first input; set fixed sizes"
+                )));
             }
             let sizes: Vec<_> = (0..own.len()).map(|d| open.sizes.get(d).copied().flatten()).collect();
             *id = self.bounded(*id, &sizes)?;
