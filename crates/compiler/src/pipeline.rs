@@ -269,6 +269,8 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let has_floats = targets.iter().all(|target| target.has_f32);
     // Wide copies of operands take memory, and devices multiply narrow numbers.
     let widens = !on_device && !targets.iter().any(|target| target.is_microcontroller);
+    let has_bf16_products = targets.iter().all(|target| target.has_bf16_products);
+    let upcaster = OperandUpcaster { has_floats, has_bf16_products };
     let (attention_targets, attention_options) = (targets.clone(), options.clone());
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
@@ -295,7 +297,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     if widens {
         // After quantized layers have become products. Before loop-invariant code motion, which
         // moves conversions out of loops.
-        pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(OperandUpcaster { has_floats }));
+        pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(upcaster));
     }
     if !keeps_bytes {
         // Converting all bytes once is faster than converting each where it is used.

@@ -510,15 +510,14 @@ impl Printer<'_, '_> {
             GroupKind::SignedBytes => (true, true),
             GroupKind::UnsignedBytes => (true, false),
             GroupKind::Bf16 => (false, true),
-            GroupKind::F16 => (false, false),
             _ => return Err(Error::internal(format!("unexpected products of {kind:?} in a plan for C"))),
         };
         let name = match (is_bytes, lanes) {
             (true, 1) => self.prelude.byte_products(flag).to_owned(),
             (true, _) => self.prelude.byte_products_vector(flag, lanes),
-            (false, 1) => self.prelude.float_products(flag).to_owned(),
+            (false, 1) => self.prelude.bf16_products().to_owned(),
             (false, _) => {
-                let scalar = self.prelude.float_products(flag);
+                let scalar = self.prelude.bf16_products();
                 let words = Vector { lane: Lane::Unsigned, bytes: 4, lanes: lanes.next_power_of_two() };
                 let floats = words.with(Lane::Float);
                 self.prelude.each_lane(scalar, scalar, &[words, words, floats], floats)

@@ -234,20 +234,19 @@ impl Prelude {
     }
 
     /// `c` plus the products of the two `bf16` or `f16` of `a` and `b`, the upper ones first.
-    pub(crate) fn float_products(&mut self, is_bf16: bool) -> &'static str {
-        let name = if is_bf16 { "add_products_of_bf16" } else { "add_products_of_f16" };
+    pub(crate) fn bf16_products(&mut self) -> &'static str {
+        let name = "add_products_of_bf16";
         self.function(name, |prelude| {
             let muladd = prelude.multiply_add(ScalarType::F32);
-            let part = |lanes: &str, is_upper: bool, prelude: &mut Prelude| match (is_bf16, is_upper) {
-                (true, true) => format!("{}({lanes} & 0xffff0000u)", prelude.of_bits(ScalarType::F32)),
-                (true, false) => format!("{}({lanes} << 16)", prelude.of_bits(ScalarType::F32)),
-                (false, true) => format!("{}((uint16_t)({lanes} >> 16))", prelude.extend_f16()),
-                (false, false) => format!("{}((uint16_t){lanes})", prelude.extend_f16()),
+            let of_bits = prelude.of_bits(ScalarType::F32);
+            let part = |word: &str, is_upper: bool| match is_upper {
+                true => format!("{of_bits}({word} & 0xffff0000u)"),
+                false => format!("{of_bits}({word} << 16)"),
             };
-            let (a, b) = (part("a", true, prelude), part("b", true, prelude));
-            let (c, d) = (part("a", false, prelude), part("b", false, prelude));
+            let [a, b, c, d] =
+                [("a", true), ("b", true), ("a", false), ("b", false)].map(|(x, y)| part(x, y));
             format!(
-                "/* c plus the products of the two narrow floats of a and b, the upper ones first. */\n\
+                "/* c plus the products of the two bf16 of a and b, the upper ones first. */\n\
                  static inline float {name}(uint32_t a, uint32_t b, float c)\n{{\n  \
                  const float sum = {muladd}({a}, {b}, c);\n  return {muladd}({c}, {d}, sum);\n}}\n"
             )

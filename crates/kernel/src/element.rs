@@ -145,7 +145,7 @@ pub fn normalize(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Va
 }
 
 /// True if the type's values are `F32` in registers and narrower in memory.
-fn is_narrow_float(element_type: PrimitiveType) -> bool {
+pub(crate) fn is_narrow_float(element_type: PrimitiveType) -> bool {
     element_type.is_floating_point() && element_type.byte_size() < 4
 }
 

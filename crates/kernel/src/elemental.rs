@@ -15,12 +15,12 @@ pub use comparison::{compare, total_order_key};
 pub use conversion::{bits_of, convert, from_bits};
 pub use real::{maximum, minimum};
 
-use crate::element::{Element, normalize, register_type};
+use crate::element::{Element, is_narrow_float, normalize, register_type};
 use crate::narrow;
 use hlo::{
     Op, binary_ops, calling_ops, carried_ops, identity_ops, movement_ops, numeric_ops, unary_ops, value_ops,
 };
-use nest::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
@@ -86,15 +86,14 @@ fn unary(
         },
         t if t.is_integer() => integer::unary(b, op, t, operand.real()).map(Element::Real),
         t if t.is_complex() => complex::unary(b, target, op, t, operand),
+        t if narrow::has_negatives(t) && matches!(op, Op::Abs {} | Op::Negate {}) => {
+            let op = if matches!(op, Op::Abs {}) { UnaryOp::Abs } else { UnaryOp::Negate };
+            Ok(Element::Real(narrow::change_sign(b, t, op, operand.real())))
+        }
         t => {
             let value = real::unary(b, target, op, operand.real())?;
-            let is_rounded = match op {
-                Op::IsFinite {} => true,
-                // These change only the sign bit, even of NaN.
-                Op::Abs {} | Op::Negate {} => narrow::has_negatives(t),
-                _ => false,
-            };
-            Ok(Element::Real(if is_rounded { value } else { normalize(b, t, value) }))
+            let is_number = !matches!(op, Op::IsFinite {});
+            Ok(Element::Real(if is_number { normalize(b, t, value) } else { value }))
         }
     }
 }
@@ -153,16 +152,19 @@ pub fn constant(
         shape::Scalar::Pred(value) => Element::Real(b.integer(ty, value.into())),
         shape::Scalar::Signed(value) => Element::Real(b.integer(ty, value)),
         // Constants are sign extended from the width of the register.
-        shape::Scalar::Unsigned(value) => Element::Real(b.integer(ty, sign_extended(ty.scalar, value))),
+        shape::Scalar::Unsigned(value) => {
+            Element::Real(b.integer(ty, narrow::sign_extended(ty.scalar, value)))
+        }
+        shape::Scalar::Float(_) if is_narrow_float(element_type) => {
+            let size = element_type.byte_size();
+            let bytes = &literal.bytes()[linear * size..(linear + 1) * size];
+            let bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+            Element::Real(narrow::constant(b, element_type, bits, lanes))
+        }
         shape::Scalar::Float(value) => Element::Real(b.float(ty, value)),
         shape::Scalar::Complex(re, im) => {
             let re = b.float(ty, re);
             Element::Complex(re, b.float(ty, im))
         }
     })
-}
-
-fn sign_extended(scalar: ScalarType, value: u64) -> i64 {
-    let unused = 64 - 8 * scalar.byte_size() as u32;
-    (value << unused) as i64 >> unused
 }

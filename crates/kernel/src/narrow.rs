@@ -3,7 +3,7 @@
 //! Values of `f16`, `bf16`, `f8`, `f6`, and `f4` are `F32` in registers. Rounding is to nearest
 //! even, subnormals included. NaN stays a quiet NaN: it keeps its sign if NaNs of the type have
 //! one, and as much of its payload as fits. In types without NaN it becomes -0. Values that are
-//! only loaded and stored keep their bits, including those of signaling NaNs.
+//! only moved, or change only their sign, keep their bits, including those of signaling NaNs.
 
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::{FloatFormat, PrimitiveType, Specials};
@@ -286,26 +286,54 @@ pub fn is_from_f32(element_type: PrimitiveType) -> bool {
     element_type.float_format().is_some_and(|format| format.specials == Specials::PowersOfTwo)
 }
 
-/// Decodes the bits of a narrower float like [`decode`], but may make a signaling NaN quiet.
-pub fn decode_number(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
-    if element_type == PrimitiveType::F16 && b.converts_f16() {
-        return from_f16(b, raw);
-    }
-    decode(b, element_type, raw)
-}
-
-/// Converts the bits of an `f16` to `F32` by an instruction.
-fn from_f16(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    let value = b.convert(ConvertOp::FloatExtend, raw, ScalarType::F32);
-    b.remember_bits(value, PrimitiveType::F16 as u8, raw);
-    value
-}
-
-/// Decodes the bits of a narrower float, stored in integers of its size, to `F32`.
+/// Decodes the bits of a narrower float, stored in integers of its size, to `F32`. An instruction
+/// that converts makes a signaling NaN quiet.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
-    let value = decode_bits(b, element_type, raw);
+    let value = if converts(b, element_type) {
+        b.convert(ConvertOp::FloatExtend, raw, ScalarType::F32)
+    } else {
+        decode_bits(b, element_type, raw)
+    };
     b.remember_bits(value, element_type as u8, raw);
     value
+}
+
+/// True if single instructions convert between a type and `F32`.
+fn converts(b: &FunctionBuilder, element_type: PrimitiveType) -> bool {
+    element_type == PrimitiveType::F16 && b.converts_f16()
+}
+
+/// Returns the constant whose bits in a narrower type are given.
+pub fn constant(b: &mut FunctionBuilder, element_type: PrimitiveType, bits: u64, lanes: u32) -> ValueId {
+    let value = b.float(Type::vector(ScalarType::F32, lanes), format_of(element_type).decode(bits));
+    let memory = bits_type(element_type);
+    let bits = b.integer(Type::vector(memory, lanes), sign_extended(memory, bits));
+    b.remember_bits(value, element_type as u8, bits);
+    value
+}
+
+/// Changes only the sign, even of NaN: `op` is `Abs` or `Negate`. The type must contain the
+/// negative of each of its values.
+pub fn change_sign(
+    b: &mut FunctionBuilder,
+    element_type: PrimitiveType,
+    op: UnaryOp,
+    value: ValueId,
+) -> ValueId {
+    let changed = b.unary(op, value);
+    if let Some(bits) = b.bits_in(value, element_type as u8) {
+        let ty = b.ty(bits);
+        let sign = sign_extended(ty.scalar, 1 << (element_type.bit_width() - 1));
+        let bits = if op == UnaryOp::Abs {
+            let rest = b.integer(ty, !sign);
+            b.and(bits, rest)
+        } else {
+            let sign = b.integer(ty, sign);
+            b.binary(BinaryOp::Xor, bits, sign)
+        };
+        b.remember_bits(changed, element_type as u8, bits);
+    }
+    changed
 }
 
 fn decode_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
@@ -328,6 +356,9 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
     if let Some(bits) = b.bits_in(value, element_type as u8) {
         return bits;
     }
+    if converts(b, element_type) {
+        return b.convert(ConvertOp::FloatTruncate, value, ScalarType::I16);
+    }
     let format = format_of(element_type);
     let bits = if element_type == PrimitiveType::Bf16 {
         bf16_bits(b, value)
@@ -336,15 +367,17 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
     } else {
         to_bits(b, format, value)
     };
-    let size = if element_type.byte_size() == 1 { ScalarType::I8 } else { ScalarType::I16 };
-    b.convert(ConvertOp::Truncate, bits, size)
+    b.convert(ConvertOp::Truncate, bits, bits_type(element_type))
 }
 
 /// Rounds to the nearest number of a narrower type. The result is `F32`.
 pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
-    if element_type == PrimitiveType::F16 && b.converts_f16() {
+    if b.bits_in(value, element_type as u8).is_some() {
+        return value;
+    }
+    if converts(b, element_type) {
         let bits = b.convert(ConvertOp::FloatTruncate, value, ScalarType::I16);
-        return from_f16(b, bits);
+        return decode(b, element_type, bits);
     }
     let format = format_of(element_type);
     match format.specials {
@@ -359,6 +392,17 @@ pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueI
 
 fn format_of(element_type: PrimitiveType) -> FloatFormat {
     element_type.float_format().expect("expected a floating-point type")
+}
+
+/// The integer type of a narrow number's bits in memory.
+fn bits_type(element_type: PrimitiveType) -> ScalarType {
+    if element_type.byte_size() == 1 { ScalarType::I8 } else { ScalarType::I16 }
+}
+
+/// Extends the sign of an integer of a register's width, as in a constant of a function.
+pub(crate) fn sign_extended(scalar: ScalarType, value: u64) -> i64 {
+    let unused = 64 - 8 * scalar.byte_size() as u32;
+    (value << unused) as i64 >> unused
 }
 
 /// Returns the bits of a `bf16`, in the low bits of `I32` lanes. The value is a `bf16` already: the
@@ -425,6 +469,18 @@ mod tests {
     }
 
     #[test]
+    fn chosen_numbers_are_not_rounded_again() {
+        let mut b = FunctionBuilder::new("f", Linkage::Internal);
+        let x = b.integer(Type::vector(ScalarType::I16, 4), 0x3c01);
+        let x = decode(&mut b, PrimitiveType::F16, x);
+        let least = constant(&mut b, PrimitiveType::F16, 0xbc00, 4);
+        let is_less = b.compare(Predicate::Less, x, least);
+        let raised = b.select(is_less, least, x);
+        assert_eq!(round(&mut b, PrimitiveType::F16, raised), raised);
+        assert_ne!(round(&mut b, PrimitiveType::Bf16, raised), raised);
+    }
+
+    #[test]
     fn moved_numbers_keep_their_bits() {
         for element_type in [PrimitiveType::F16, PrimitiveType::Bf16] {
             let shuffled = bits_after(element_type, |b, x, y| b.shuffle(x, y, vec![3, 2, 5, 4]));
@@ -434,6 +490,8 @@ mod tests {
                 b.select(first, x, y)
             });
             assert!(matches!(selected, Expression::Select(..)), "{selected:?}");
+            let magnitude = bits_after(element_type, |b, x, _| change_sign(b, element_type, UnaryOp::Abs, x));
+            assert!(matches!(magnitude, Expression::Binary(BinaryOp::And, ..)), "{magnitude:?}");
             let sum = bits_after(element_type, FunctionBuilder::add);
             assert!(matches!(sum, Expression::Convert(ConvertOp::Truncate, _)), "{sum:?}");
         }

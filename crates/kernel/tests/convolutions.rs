@@ -212,6 +212,26 @@ fn wider_sums_than_operands() {
     check(text, &[Values::Tame], Tolerance::Relative(1e-4));
 }
 
+/// Panels keep the narrow type, and tiles widen it.
+#[test]
+fn constant_kernels_narrower_than_sums() {
+    use Spatial as S;
+    let cases = [
+        Case::new(1, 3, 32, &[S::same(12, 7).stride(2), S::same(12, 7).stride(2)]),
+        Case::new(2, 64, 40, &[S::new(7, 1), S::new(5, 1)]),
+        Case::new(1, 16, 16, &[S::same(8, 3), S::same(8, 3)]).grouped(4),
+        Case::new(1, 17, 5, &[S::same(30, 5)]),
+        Case::new(1, 200, 72, &[S::new(1, 1)]),
+    ];
+    for case in cases {
+        let text = case.clone().constant().text();
+        assert!(text.contains("w = f32["), "{text}");
+        for ty in ["f16", "bf16"] {
+            check(&text.replace("w = f32[", &format!("w = {ty}[")), &[Values::Tame], case.tolerance());
+        }
+    }
+}
+
 #[test]
 fn odd_numbers_of_features() {
     use Spatial as S;

@@ -124,8 +124,6 @@ pub enum GroupKind {
     /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
     /// implementation may treat subnormal numbers as zero, and round sums otherwise.
     Bf16,
-    /// Two `f16` times two `f16`, the upper ones first. Each sum is rounded to nearest even.
-    F16,
     /// Like [`Self::SignedBytes`], in pairs of rows and columns. The four lanes of the first
     /// factors are two rows of eight bytes, those of the second ones two columns, and those of
     /// the sums two rows of two columns. Only on targets with such an instruction.
@@ -151,7 +149,7 @@ impl GroupKind {
             | Self::UnsignedBytePairs
             | Self::SignedByteHalves
             | Self::SignedByteVectors => ScalarType::I32,
-            Self::Bf16 | Self::F16 | Self::Bf16Pairs => ScalarType::F32,
+            Self::Bf16 | Self::Bf16Pairs => ScalarType::F32,
         }
     }
 

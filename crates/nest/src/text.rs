@@ -67,7 +67,6 @@ names!(GROUPS: GroupKind {
     "signed_bytes" = SignedBytes,
     "unsigned_bytes" = UnsignedBytes,
     "bf16" = Bf16,
-    "f16" = F16,
     "signed_byte_pairs" = SignedBytePairs,
     "unsigned_byte_pairs" = UnsignedBytePairs,
     "bf16_pairs" = Bf16Pairs,

@@ -75,7 +75,7 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v7: i32x4 = group_multiply_add unsigned_bytes v6, v5, v6
   v8: f32x4 = constant 1.0
   v9: f32x4 = group_multiply_add bf16 v6, v5, v8
-  v10: f32x4 = group_multiply_add f16 v6, v5, v9
+  v10: f32x4 = group_multiply_add bf16 v5, v6, v9
   v11: i8x4 = constant 3
   v12: i8x4 = byte_lookup "TABLE" v11
   v13: i32x4 = multiply_fixed v7, v5

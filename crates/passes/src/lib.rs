@@ -115,7 +115,7 @@ pub fn all() -> Vec<Box<dyn Pass>> {
         Box::new(LayoutNormalization),
         Box::new(MapExpander),
         Box::new(MultiOutputFusion::default()),
-        Box::new(OperandUpcaster { has_floats: true }),
+        Box::new(OperandUpcaster { has_floats: true, has_bf16_products: false }),
         Box::new(PowerExpander),
         Box::new(PredContractionExpander),
         Box::new(ReductionNormalization),

@@ -1,5 +1,5 @@
 //! Translation of sums of products of groups: the processor's instruction if it takes factors of
-//! this kind. Otherwise, bytes become products of 16 or 32 bits, and narrow floats become `f32`.
+//! this kind. Otherwise, bytes become products of 16 or 32 bits, and `bf16` becomes `f32`.
 
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValueEnum, VectorValue};
@@ -22,8 +22,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         match kind {
             GroupKind::SignedBytes => self.bytes_multiply_add(true, a, b, c),
             GroupKind::UnsignedBytes => self.bytes_multiply_add(false, a, b, c),
-            GroupKind::Bf16 => self.floats_multiply_add(true, a, b, c),
-            GroupKind::F16 => self.floats_multiply_add(false, a, b, c),
+            GroupKind::Bf16 => self.bf16_multiply_add(a, b, c),
             GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
             GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
             GroupKind::Bf16Pairs => self.pairs_multiply_add("bfmmla", a, b, c),
@@ -97,18 +96,12 @@ impl<'c> FunctionTranslator<'_, 'c> {
         self.call(&format!("llvm.aarch64.neon.{instruction}.v4i32.v16i8"), &types, &operands)
     }
 
-    /// Emits `c` plus two products of `bf16`, or else `f16`, per lane.
-    fn floats_multiply_add(
-        &self,
-        is_bf16: bool,
-        a: ValueId,
-        b: ValueId,
-        c: ValueId,
-    ) -> Result<BasicValueEnum<'c>> {
+    /// Emits `c` plus two products of `bf16` per lane.
+    fn bf16_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
         let target = self.module.target;
         let lanes = self.source.values[c].lanes;
         let bytes = lanes * 4;
-        if is_bf16 && target.has_bf16_products && (16..=target.for_groups().vector_bytes).contains(&bytes) {
+        if target.has_bf16_products && (16..=target.for_groups().vector_bytes).contains(&bytes) {
             let factors = self.module.context.bf16_type().vec_type(lanes * 2);
             let operands = [self.value(c)?, self.cast(a, factors)?.into(), self.cast(b, factors)?.into()]
                 .map(Into::into);
@@ -122,35 +115,25 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
         let mut sum = self.cast(c, self.module.context.f32_type().vec_type(lanes))?;
         for is_upper in [true, false] {
-            let factors = [self.widened(is_bf16, is_upper, a)?, self.widened(is_bf16, is_upper, b)?];
+            let factors = [self.widened(is_upper, a)?, self.widened(is_upper, b)?];
             let operands = [factors[0].into(), factors[1].into(), sum.into()];
             sum = as_vector(self.call("llvm.fmuladd", &[sum.get_type().into()], &operands)?)?;
         }
         if lanes == 1 { self.extract(sum, 0) } else { Ok(sum.into()) }
     }
 
-    /// The upper or the lower narrow float of each lane, as `f32`.
-    fn widened(&self, is_bf16: bool, is_upper: bool, groups: ValueId) -> Result<VectorValue<'c>> {
+    /// The upper or the lower `bf16` of each lane, as `f32`.
+    fn widened(&self, is_upper: bool, groups: ValueId) -> Result<VectorValue<'c>> {
         let lanes = self.source.values[groups].lanes;
         let context = self.module.context;
         let (i32s, f32s) = (context.i32_type().vec_type(lanes), context.f32_type().vec_type(lanes));
         let bits = self.cast(groups, i32s)?;
-        if is_bf16 {
-            let bits = if is_upper {
-                self.builder.build_and(bits, splat(i32s, 0xffff_0000)?, "").built()?
-            } else {
-                self.builder.build_left_shift(bits, splat(i32s, 16)?, "").built()?
-            };
-            return as_vector(self.builder.build_bit_cast(bits, f32s, "").built()?);
-        }
         let bits = if is_upper {
-            self.builder.build_right_shift(bits, splat(i32s, 16)?, false, "").built()?
+            self.builder.build_and(bits, splat(i32s, 0xffff_0000)?, "").built()?
         } else {
-            bits
+            self.builder.build_left_shift(bits, splat(i32s, 16)?, "").built()?
         };
-        let halves = self.builder.build_int_truncate(bits, context.i16_type().vec_type(lanes), "").built()?;
-        let halves = self.builder.build_bit_cast(halves, context.f16_type().vec_type(lanes), "").built()?;
-        self.builder.build_float_ext(as_vector(halves)?, f32s, "").built()
+        as_vector(self.builder.build_bit_cast(bits, f32s, "").built()?)
     }
 
     /// Emits `c` plus four products of bytes per lane.

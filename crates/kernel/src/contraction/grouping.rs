@@ -33,7 +33,6 @@ pub(crate) fn multiply_add(
         (Factors::Bytes { is_signed: false, .. }, Sums::Pairs) => GroupKind::UnsignedBytePairs,
         (Factors::Bf16, Sums::Pairs) => GroupKind::Bf16Pairs,
         (Factors::Bf16, _) => GroupKind::Bf16,
-        (Factors::F16, _) => GroupKind::F16,
     };
     b.group_multiply_add(kind, x, y, sum)
 }

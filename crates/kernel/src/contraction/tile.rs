@@ -6,7 +6,6 @@ use crate::contraction::destination;
 use crate::element::{Element, decode, memory_type, normalize};
 use crate::elemental::conversion;
 use crate::index::{Index, Position};
-use crate::narrow;
 use hlo::InstructionId;
 use nest::{
     Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn,
@@ -55,8 +54,7 @@ pub(crate) fn load(
         let imaginary = b.offset_bytes(pointer, i64::from(part));
         Element::Complex(raw, b.load(ty, imaginary, part))
     } else {
-        let is_narrow = from.is_floating_point() && from.byte_size() < 4;
-        Element::Real(if is_narrow { narrow::decode_number(b, from, raw) } else { decode(b, from, raw) })
+        Element::Real(decode(b, from, raw))
     };
     conversion::convert(b, from, accumulator, element)
 }

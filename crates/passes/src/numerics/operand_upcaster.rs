@@ -3,7 +3,7 @@
 use crate::pass::{Changed, Pass};
 use crate::query::is_static;
 use hlo::{Computation, InstructionId, Module, Op};
-use shape::{ArrayShape, PrimitiveType, Shape};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -14,12 +14,15 @@ use support::Result;
 ///
 /// Kernels widen packed operands one by one, in every task, whereas a conversion is a loop of
 /// vectors that is often part of the operand's own kernel. Constant weights are packed when the
-/// program is compiled, and stay narrow.
+/// program is compiled, and stay narrow: tiles widen a vector of them for many products. The other
+/// operand of constant floats is widened as well, unless the target multiplies such pairs.
 ///
 /// Exact except for the order of sums.
 pub struct OperandUpcaster {
     /// True if the target has instructions for `f32`.
     pub has_floats: bool,
+    /// True if the target has instructions for sums of products of two `bf16`.
+    pub has_bf16_products: bool,
 }
 
 impl Pass for OperandUpcaster {
@@ -57,7 +60,6 @@ impl OperandUpcaster {
         }
         let &[x, y] = instruction.operands() else { return None };
         let array = |id: InstructionId| computation[id].shape().as_array();
-        let is_constant = |id: InstructionId| matches!(computation[id].op(), Op::Constant { .. });
         let (x_shape, y_shape, result) = (array(x)?, array(y)?, array(id)?.element_type);
         let summands: i64 = match instruction.op() {
             Op::Dot { dot_dimension_numbers: numbers } => {
@@ -73,7 +75,30 @@ impl OperandUpcaster {
         let sums = self.sum_type(factors, summands, result)?;
         let can_widen = factors.iter().all(|&factor| factor == sums || factor.bit_width() < sums.bit_width());
         let is_narrow = factors.iter().any(|&factor| factor != sums);
-        (can_widen && is_narrow && !is_constant(x) && !is_constant(y)).then_some(sums)
+        let constants = [x, y].map(|id| is_constant(computation, id));
+        let is_widened = match (factors, constants) {
+            (_, [false, false]) => true,
+            (_, [true, true]) => false,
+            ([PrimitiveType::Bf16, PrimitiveType::Bf16], [is_left, _]) => match instruction.op() {
+                op @ Op::Convolution { .. } => !self.has_bf16_products || has_single_input(op, y_shape),
+                // Neither have summands that are not neighbors. Pairs of a dot's summands take
+                // little time even without an instruction.
+                Op::Dot { dot_dimension_numbers: numbers } => {
+                    let (other, contracting) = if is_left {
+                        (y_shape, &numbers.rhs_contracting_dims)
+                    } else {
+                        (x_shape, &numbers.lhs_contracting_dims)
+                    };
+                    !contracting.iter().any(|&d| d + 1 == other.rank())
+                }
+                _ => false,
+            },
+            ([x, y], [is_x, _]) => {
+                let other = if is_x { y } else { x };
+                other.is_floating_point() && other != sums
+            }
+        };
+        (can_widen && is_narrow && is_widened).then_some(sums)
     }
 
     /// The type in which products of two types are added.
@@ -103,7 +128,18 @@ impl OperandUpcaster {
     }
 }
 
-/// Widens a contraction's operands. `wide` are the wide forms of arrays.
+fn is_constant(computation: &Computation, id: InstructionId) -> bool {
+    matches!(computation[id].op(), Op::Constant { .. })
+}
+
+/// True for a convolution whose groups have one input feature, such as a depthwise one. It has no
+/// pairs, and each of its few weights is read for each pixel.
+fn has_single_input(op: &Op, kernel: &ArrayShape) -> bool {
+    matches!(op, Op::Convolution { dim_labels, .. } if kernel.size(dim_labels.kernel_input_feature_dimension) == 1)
+}
+
+/// Widens a contraction's operands. `wide` are the wide forms of arrays. Constant weights stay
+/// narrow, those of a dot with a conversion that its kernel contains.
 fn widen(
     computation: &mut Computation,
     id: InstructionId,
@@ -116,11 +152,24 @@ fn widen(
         Shape::Array(ArrayShape::new(sums, &shape.sizes()))
     };
     let mut widened = Vec::with_capacity(operands.len());
-    for operand in operands {
+    for (number, operand) in operands.into_iter().enumerate() {
         let (shape, metadata) = (of_type(computation, operand), computation[operand].metadata().clone());
         let is_wide = computation[operand].shape().expect_array().element_type == sums;
-        let add = || computation.add("", Op::Convert {}, shape, &[operand], metadata);
-        widened.push(if is_wide { operand } else { *wide.entry((operand, sums)).or_insert_with(add) });
+        let is_weights_of_dot = number == 1 && matches!(op, Op::Dot { .. });
+        let is_constant = is_constant(computation, operand);
+        widened.push(match computation[operand].op() {
+            _ if is_wide => operand,
+            Op::Constant { literal } if has_single_input(&op, literal.array_shape()) => {
+                let wide = ArrayShape::new(sums, &literal.array_shape().sizes());
+                let literal = Literal::from_scalars(wide, literal.scalars());
+                computation.add("", Op::Constant { literal }, shape, &[], metadata)
+            }
+            Op::Constant { .. } if !is_weights_of_dot => operand,
+            _ => {
+                let convert = || computation.add("", Op::Convert {}, shape, &[operand], metadata);
+                if is_constant { convert() } else { *wide.entry((operand, sums)).or_insert_with(convert) }
+            }
+        });
     }
     let (shape, metadata) = (computation[id].shape().clone(), computation[id].metadata().clone());
     let of_sums = of_type(computation, id);

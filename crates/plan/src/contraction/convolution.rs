@@ -150,7 +150,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         let mut packed = Vec::new();
         let bytes = match (kind, kernel) {
             (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
-                Some(pack::panels(literal, dims, dense, *accumulator))
+                Some(pack::panels(literal, dims, dense))
             }
             (ConvolutionKind::Winograd(winograd), Some(literal))
                 if winograd.kernel_packing == Packing::Constant =>
@@ -211,22 +211,24 @@ impl<'s, 'm> Stage<'s, 'm> {
             ConvolutionForm::KernelGradient => (self.gradient(&dims, accumulator, planner)?, None),
             ConvolutionForm::Canonical => {
                 let constant = self.kernel_constant(kernel_operand);
-                (self.kind(&dims, accumulator, constant.is_some(), planner), constant)
+                (self.kind(&dims, accumulator, constant.map(|_| kernel.element_type), planner), constant)
             }
         };
         let plan = ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand };
         Ok((plan, constant))
     }
 
-    /// Loops of a convolution that is not a kernel gradient.
+    /// Loops of a convolution that is not a kernel gradient. `constant` is the type of a constant
+    /// kernel.
     fn kind(
         self,
         dims: &ConvolutionDims,
         accumulator: PrimitiveType,
-        is_constant: bool,
+        constant: Option<PrimitiveType>,
         planner: Planner<'_>,
     ) -> ConvolutionKind {
         let Planner { target, candidate, .. } = planner;
+        let is_constant = constant.is_some();
         if target.gpu.is_some() {
             return general(dims, accumulator, target);
         }
@@ -253,7 +255,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(dims, accumulator, is_constant, grouping, bands, candidate, target);
+            let dense = dense::choose(dims, accumulator, constant, grouping, bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| self.result().element_count() > 0)
@@ -289,7 +291,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         });
         let has_kind = || {
             depthwise::choose(dims, accumulator, None, None, None, target).is_some()
-                || dense::choose(dims, accumulator, true, None, None, None, target).is_some()
+                || dense::choose(dims, accumulator, Some(accumulator), None, None, None, target).is_some()
         };
         let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()

@@ -1,4 +1,4 @@
-//! Products of narrow numbers: groups of four bytes or two narrow floats that an instruction
+//! Products of narrow numbers: groups of four bytes or two `bf16` that an instruction
 //! multiplies and adds at once.
 //!
 //! A group has 32 bits and takes the place of one summand: neighboring elements of the left operand
@@ -42,8 +42,6 @@ pub enum Factors {
     },
     /// Two `bf16`.
     Bf16,
-    /// Two `f16`.
-    F16,
 }
 
 /// Summands in groups.
@@ -85,7 +83,7 @@ impl Grouping {
         [rows, columns]: [i64; 2],
         target: &Target,
     ) -> Option<Self> {
-        use PrimitiveType::{Bf16, F16, F32, S8, S32, U8, U32};
+        use PrimitiveType::{Bf16, F32, S8, S32, U8, U32};
         let (factors, is_widened) = match (lhs, rhs, accumulator) {
             (S8 | U8, S8, S32 | U32) => {
                 let products = target.byte_products?;
@@ -105,7 +103,6 @@ impl Grouping {
             (Bf16, Bf16, F32) if target.has_bf16_products || widens_pairs(target) => {
                 (Factors::Bf16, !target.has_bf16_products)
             }
-            (F16, F16, F32) if widens_pairs(target) && target.has_f16_conversion => (Factors::F16, true),
             _ => return None,
         };
         let size = factors.summands();
@@ -300,7 +297,6 @@ impl std::fmt::Display for Grouping {
             (Factors::Bytes { .. }, Sums::Pairs) => "eight bytes of two rows and columns at once",
             (Factors::Bf16, Sums::Pairs) => "four bf16 of two rows and columns at once",
             (Factors::Bf16, _) => "two bf16 at once",
-            (Factors::F16, _) => "two f16 at once",
         })
     }
 }
@@ -310,7 +306,7 @@ impl Factors {
     fn summands(self) -> i64 {
         match self {
             Self::Bytes { .. } => 4,
-            Self::Bf16 | Self::F16 => 2,
+            Self::Bf16 => 2,
         }
     }
 
@@ -327,7 +323,7 @@ impl Factors {
     }
 }
 
-/// True if narrow floats are multiplied in groups even if the code widens them. Long vectors of
+/// True if `bf16` is multiplied in groups even if the code widens them. Long vectors of
 /// aarch64, and other architectures, convert them to `f32` in advance.
 fn widens_pairs(target: &Target) -> bool {
     match target.triple.architecture {
@@ -426,8 +422,7 @@ mod tests {
             (Bf16, target("x86_64-pc-linux", "znver4"), Some((Factors::Bf16, false))),
             (Bf16, target("x86_64-pc-linux", "x86-64-v3"), Some((Factors::Bf16, true))),
             (Bf16, target("aarch64-linux-gnu", "neoverse-n2"), Some((Factors::Bf16, false))),
-            (F16, target("x86_64-pc-linux", "znver4"), Some((Factors::F16, true))),
-            (F16, target("x86_64-pc-linux", "x86-64-v2"), None),
+            (F16, target("x86_64-pc-linux", "znver4"), None),
             (Bf16, target("thumbv7em-none-eabi", "cortex-m4"), None),
         ];
         for (ty, target, expected) in table {
@@ -449,7 +444,6 @@ mod tests {
             // Groups that would be half empty, one row, and factors without such an instruction.
             ([S8, S8, S32], 4, 8, Some((4, 4, 0))),
             ([S8, S8, S32], 13, 1, Some((4, 4, 1))),
-            ([F16, F16, F32], 7, 3, Some((2, 4, 2))),
         ];
         for (types, run, rows, expected) in table {
             let grouping = Grouping::of(types, run, [rows, 16], &i8mm);

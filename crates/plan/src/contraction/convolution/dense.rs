@@ -25,6 +25,9 @@ pub struct DensePlan {
     pub tiling: Tiling,
     /// Packing of the kernel: in place, or as panels.
     pub kernel_packing: Packing,
+    /// Type of the panels' elements: the accumulator's, or a narrower one that tiles widen in
+    /// registers.
+    pub stored: PrimitiveType,
     /// Panels per group of a packed kernel. Its rows are the summands of an output, taps times
     /// input features; its columns are output features.
     pub panels: PanelLayout,
@@ -77,12 +80,12 @@ impl DensePlan {
     }
 }
 
-/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. Groups of
-/// bytes require a constant kernel.
+/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. `kernel` is
+/// the type of a constant kernel, which groups require.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
-    is_constant: bool,
+    kernel: Option<PrimitiveType>,
     grouping: Option<Grouping>,
     bands: Option<&[Lines]>,
     candidate: Option<Candidate>,
@@ -102,7 +105,8 @@ pub(super) fn choose(
         && dims.groups == 1
         && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
     let element_bytes = grouping.map_or(size, |grouping| grouping.bytes() as usize);
-    let kernel_bytes = kernel_bytes(dims, size, grouping);
+    let stored = kernel.filter(|&kernel| is_kept(kernel, accumulator, target)).unwrap_or(accumulator);
+    let kernel_bytes = kernel_bytes(dims, stored.byte_size(), grouping);
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
@@ -117,18 +121,35 @@ pub(super) fn choose(
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     let panels = PanelLayout::of_constant(summands, dims.outputs, element_bytes);
+    let stored_bytes = if grouping.is_some() { element_bytes } else { stored.byte_size() };
     Some(DensePlan {
-        panels: PanelLayout { header: grouping.map_or(0, |grouping| grouping.header(sums(dims))), ..panels },
+        panels: PanelLayout {
+            header: grouping.map_or(0, |grouping| grouping.header(sums(dims))),
+            element_bytes: stored_bytes as i64,
+            ..panels
+        },
+        stored,
         inputs: dims.inputs,
         grouping,
         tile,
         most_pixels: most,
         tiling,
-        kernel_packing: if is_constant { Packing::Constant } else { Packing::None },
+        kernel_packing: if kernel.is_some() { Packing::Constant } else { Packing::None },
         is_run,
         panels_outside,
         feature_chunks,
     })
+}
+
+/// True if panels keep the type of a constant kernel: if a vector of it is widened by one or two
+/// instructions, few in comparison with the products of a tile's pixels.
+fn is_kept(kernel: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
+    accumulator == PrimitiveType::F32
+        && match kernel {
+            PrimitiveType::Bf16 => true,
+            PrimitiveType::F16 => target.has_f16_conversion,
+            _ => false,
+        }
 }
 
 /// Number of sums of each column that the header of a panel has: one for each tap, because outputs
@@ -335,8 +356,8 @@ mod tests {
         ];
         for (target, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
             let dims = same(1, pixels, window, stride, inputs, outputs);
-            let plan =
-                choose(&dims, PrimitiveType::F32, true, None, None, None, target).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, target)
+                .expect("a regular shape");
             let tile = plan.tile;
             let tile_and_order = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
             assert_eq!(
@@ -352,8 +373,8 @@ mod tests {
     fn panels_that_exceed_the_cache_are_prefetched() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let ahead = |dims: ConvolutionDims| {
-            let plan =
-                choose(&dims, PrimitiveType::F32, true, None, None, None, &avx512).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, &avx512)
+                .expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows)
         };
         // Two lines per row of the panels, divided by the 361 taps of all pixels, for 5 pixels;
@@ -369,8 +390,8 @@ mod tests {
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let chunks = |dims: ConvolutionDims| {
-            let plan =
-                choose(&dims, PrimitiveType::F32, true, None, None, None, &avx512).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, &avx512)
+                .expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, 64, 64)), (9, 1));

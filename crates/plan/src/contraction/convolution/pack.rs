@@ -7,20 +7,15 @@ use super::dims::ConvolutionDims;
 use crate::contraction::grouping::{GROUP_BYTES, Grouping};
 use crate::contraction::panels::{converted, for_each_panel};
 use bytes::Bytes;
-use shape::{Literal, PrimitiveType};
+use shape::Literal;
 
-/// The panels `[group][outputs / width][taps * inputs][width]` of a kernel, converted to the
-/// accumulator's type. The last panel of a group is padded with zeros.
-pub(super) fn panels(
-    literal: &Literal,
-    dims: &ConvolutionDims,
-    dense: &DensePlan,
-    accumulator: PrimitiveType,
-) -> Bytes {
+/// The panels `[group][outputs / width][taps * inputs][width]` of a kernel, converted to their
+/// type. The last panel of a group is padded with zeros.
+pub(super) fn panels(literal: &Literal, dims: &ConvolutionDims, dense: &DensePlan) -> Bytes {
     if let Some(grouping) = dense.grouping {
         return group_panels(literal, dims, dense, grouping);
     }
-    let literal = converted(literal, accumulator);
+    let literal = converted(literal, dense.stored);
     let source = literal.bytes();
     let layout = dense.panels;
     let size = layout.element_bytes as usize;

@@ -6,6 +6,7 @@ use crate::contraction::convolution::load;
 use crate::contraction::convolution::walk::{Count, Pixels, repeat};
 use crate::contraction::grouping;
 use crate::contraction::tile::{Columns, multiply_add, zero};
+use crate::element::{decode, memory_type};
 use crate::index::Index;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{Grouping, Packing};
@@ -355,15 +356,18 @@ impl Reduction<'_> {
     ) -> Result<Vec<ValueId>> {
         let nest = self.nest;
         let is_packed = nest.dense.kernel_packing == Packing::Constant;
-        let factor = if nest.dense.grouping.is_some() { ScalarType::I32 } else { nest.scalar };
+        let factor =
+            if nest.dense.grouping.is_some() { ScalarType::I32 } else { memory_type(nest.dense.stored) };
         let ty = Type::vector(factor, part.lanes);
-        let own = part.lanes * nest.scalar.byte_size() as u32;
+        let own = part.lanes * factor.byte_size() as u32;
         let alignment = self.place.alignment.min(own);
         if let Some(grouping) = nest.dense.grouping.filter(|grouping| grouping.takes_whole_vectors()) {
             return Ok(grouping::load_columns(b, grouping, pointer, part.lanes, alignment));
         }
         if is_packed {
-            return Ok(vec![b.load(ty, pointer, alignment)]);
+            let raw = b.load(ty, pointer, alignment);
+            let is_single = nest.dense.grouping.is_none();
+            return Ok(vec![if is_single { decode(b, nest.dense.stored, raw) } else { raw }]);
         }
         if part.valid == part.lanes {
             return Ok(vec![load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real()]);
