@@ -239,12 +239,9 @@ impl Prelude {
         self.function(name, |prelude| {
             let muladd = prelude.multiply_add(ScalarType::F32);
             let of_bits = prelude.of_bits(ScalarType::F32);
-            let part = |word: &str, is_upper: bool| match is_upper {
-                true => format!("{of_bits}({word} & 0xffff0000u)"),
-                false => format!("{of_bits}({word} << 16)"),
-            };
-            let [a, b, c, d] =
-                [("a", true), ("b", true), ("a", false), ("b", false)].map(|(x, y)| part(x, y));
+            let upper = |word: &str| format!("{of_bits}({word} & 0xffff0000u)");
+            let lower = |word: &str| format!("{of_bits}({word} << 16)");
+            let [a, b, c, d] = [upper("a"), upper("b"), lower("a"), lower("b")];
             format!(
                 "/* c plus the products of the two bf16 of a and b, the upper ones first. */\n\
                  static inline float {name}(uint32_t a, uint32_t b, float c)\n{{\n  \

@@ -108,7 +108,7 @@ fn binary(
 ) -> Result<Element> {
     match element_type {
         PrimitiveType::Pred => pred_binary(b, op, lhs.real(), rhs.real()).map(Element::Real),
-        t if t.is_integer() => integer::binary(b, op, t, lhs.real(), rhs.real()).map(Element::Real),
+        t if t.is_integer() => integer::binary(b, target, op, t, lhs.real(), rhs.real()).map(Element::Real),
         t if t.is_complex() => complex::binary(b, target, op, t, lhs, rhs),
         t => {
             let value = real::binary(b, target, op, lhs.real(), rhs.real())?;

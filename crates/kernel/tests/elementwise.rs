@@ -65,6 +65,31 @@ fn integer_arithmetic() {
     }
 }
 
+/// Vectors are divided as floats, whose quotients are close to integers here.
+#[test]
+fn quotients_next_to_integers() {
+    for (ty, half) in [("s8", 4), ("u8", 4), ("s16", 8), ("u16", 8), ("s32", 16), ("u32", 16)] {
+        let shape = format!("{ty}[5000]");
+        let mut text = format!(
+            "HloModule quotients\n\nENTRY main {{\n  p = {shape} parameter(0)\n  divisor = {shape} parameter(1)\n  \
+             width = {ty}[] constant({half})\n  widths = {shape} broadcast(width), dimensions={{}}\n  \
+             one = {ty}[] constant(1)\n  ones = {shape} broadcast(one), dimensions={{}}\n  \
+             factor = {shape} shift-right-arithmetic(p, widths)\n  whole = {shape} multiply(factor, divisor)\n  \
+             below = {shape} subtract(whole, ones)\n  above = {shape} add(whole, ones)\n"
+        );
+        let mut results = Vec::new();
+        for op in ["divide", "remainder"] {
+            for dividend in ["whole", "below", "above"] {
+                let _ = writeln!(text, "  {op}-{dividend} = {shape} {op}({dividend}, divisor)");
+                results.push(format!("{op}-{dividend}"));
+            }
+        }
+        let shapes = vec![shape.as_str(); results.len()].join(", ");
+        let _ = writeln!(text, "  ROOT all = ({shapes}) tuple({})\n}}", results.join(", "));
+        check(&text, &[Values::Hard], Tolerance::Exact);
+    }
+}
+
 #[test]
 fn truth_values() {
     let calls = [

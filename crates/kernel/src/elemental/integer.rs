@@ -9,6 +9,7 @@ use nest::{
 };
 use shape::PrimitiveType;
 use support::Result;
+use target::Target;
 
 /// Emits a function of one integer.
 pub(super) fn unary(
@@ -70,6 +71,7 @@ fn low_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) ->
 /// Emits a function of two integers.
 pub(super) fn binary(
     b: &mut FunctionBuilder,
+    target: &Target,
     op: &Op,
     element_type: PrimitiveType,
     x: ValueId,
@@ -83,8 +85,8 @@ pub(super) fn binary(
         Op::And {} => b.and(x, y),
         Op::Or {} => b.or(x, y),
         Op::Xor {} => b.binary(BinaryOp::Xor, x, y),
-        Op::Divide {} => divide(b, is_signed, x, y),
-        Op::Remainder {} => remainder(b, is_signed, x, y),
+        Op::Divide {} => divide(b, target, is_signed, x, y),
+        Op::Remainder {} => remainder(b, target, is_signed, x, y),
         Op::Maximum {} => {
             let above = b.compare(if is_signed { Predicate::Greater } else { Predicate::Above }, x, y);
             b.select(above, x, y)
@@ -181,20 +183,72 @@ fn safe_divisor(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId
 
 /// The quotient, truncated toward zero. Division by 0 gives -1 (all ones); the smallest number
 /// divided by -1 is itself.
-fn divide(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
+fn divide(b: &mut FunctionBuilder, target: &Target, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
     let divisor = safe_divisor(b, is_signed, x, y);
-    let op = if is_signed { BinaryOp::DivideSigned } else { BinaryOp::DivideUnsigned };
-    let quotient = b.binary(op, x, divisor.safe);
+    let quotient = quotient(b, target, is_signed, x, &divisor);
     let ones = b.integer(b.ty(x), -1);
     b.select(divisor.is_zero, ones, quotient)
 }
 
 /// The remainder with the dividend's sign. The remainder by 0 is the dividend.
-fn remainder(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
+fn remainder(b: &mut FunctionBuilder, target: &Target, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
     let divisor = safe_divisor(b, is_signed, x, y);
-    let op = if is_signed { BinaryOp::RemainderSigned } else { BinaryOp::RemainderUnsigned };
-    let rest = b.binary(op, x, divisor.safe);
+    let rest = if divides_floats(b, target, y) {
+        let quotient = quotient(b, target, is_signed, x, &divisor);
+        let product = b.mul(quotient, divisor.safe);
+        b.sub(x, product)
+    } else {
+        let op = if is_signed { BinaryOp::RemainderSigned } else { BinaryOp::RemainderUnsigned };
+        b.binary(op, x, divisor.safe)
+    };
     b.select(divisor.is_zero, x, rest)
+}
+
+/// The quotient by a safe divisor.
+///
+/// Processors divide vectors of floats, not of integers. The quotient of a float with more bits
+/// than the integers is the same when truncated: if it is not whole, it is at least `1 / y` away
+/// from the next integer, and rounding moves it by less.
+fn quotient(
+    b: &mut FunctionBuilder,
+    target: &Target,
+    is_signed: bool,
+    x: ValueId,
+    divisor: &Divisor,
+) -> ValueId {
+    let y = divisor.safe;
+    if !divides_floats(b, target, y) {
+        return b.binary(if is_signed { BinaryOp::DivideSigned } else { BinaryOp::DivideUnsigned }, x, y);
+    }
+    let scalar = b.ty(x).scalar;
+    let is_word = scalar == ScalarType::I32;
+    let float = if is_word { ScalarType::F64 } else { ScalarType::F32 };
+    let extend = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
+    // Narrower numbers, also unsigned ones, are signed words.
+    let (to_float, truncate) = if is_signed || !is_word {
+        (ConvertOp::SignedToFloat, ConvertOp::FloatToSigned)
+    } else {
+        (ConvertOp::UnsignedToFloat, ConvertOp::FloatToUnsigned)
+    };
+    let [x, y] = [x, y].map(|value| {
+        let word = if is_word { value } else { b.convert(extend, value, ScalarType::I32) };
+        b.convert(to_float, word, float)
+    });
+    let quotient = b.binary(BinaryOp::Divide, x, y);
+    let word = b.convert(truncate, quotient, ScalarType::I32);
+    if is_word { word } else { b.convert(ConvertOp::Truncate, word, scalar) }
+}
+
+/// True if vectors of these numbers are divided as floats: if they have up to 32 bits, the divisor
+/// is not a constant, whose reciprocal is multiplied, and the target has vectors of such floats.
+fn divides_floats(b: &FunctionBuilder, target: &Target, divisor: ValueId) -> bool {
+    let ty = b.ty(divisor);
+    let has_floats = match ty.scalar {
+        ScalarType::I8 | ScalarType::I16 => target.has_f32,
+        ScalarType::I32 => target.has_f64 && target.pointer_bytes == 8,
+        _ => false,
+    };
+    ty.lanes > 1 && has_floats && b.known_constant(divisor).is_none()
 }
 
 /// The power by repeated squaring, wrapping. Negative exponents give the powers of 1 and -1, and 0
