@@ -12,7 +12,7 @@ use passes::{
     LayoutNormalization, MapExpander, MultiOutputFusion, OperandUpcaster, Pass, PassRecord, Pipeline,
     PowerExpander, PredContractionExpander, ProducerDuplication, QuantizedConstantFolding,
     QuantizedContraction, ReductionNormalization, RequantizationFolding, RngExpander, RowFusion,
-    SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
+    SelectAndScatterExpander, SimplifyFpConversions, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
     TriangularSolveExpander, TupleSimplifier, WeightScaleSinking, WhileLoopAccumulationSinking,
     WhileLoopConstantSinking, WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification,
     WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
@@ -298,6 +298,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         // After quantized layers have become products. Before loop-invariant code motion, which
         // moves conversions out of loops.
         pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(upcaster));
+        pipeline.insert_before(WhileLoopDotOperandLayout.name(), Box::new(SimplifyFpConversions));
     }
     if !keeps_bytes {
         // Converting all bytes once is faster than converting each where it is used.

@@ -59,8 +59,8 @@ pub use fusion::{
     RowFusion,
 };
 pub use numerics::{
-    BatchNormFolding, FloatNarrowing, OperandUpcaster, SoftmaxReciprocal, TreeReductionRewriter,
-    WeightScaleSinking,
+    BatchNormFolding, FloatNarrowing, OperandUpcaster, SimplifyFpConversions, SoftmaxReciprocal,
+    TreeReductionRewriter, WeightScaleSinking,
 };
 pub use pass::{Changed, Pass};
 pub use pipeline::{PassRecord, Pipeline};
@@ -129,6 +129,7 @@ pub fn all() -> Vec<Box<dyn Pass>> {
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
         Box::new(DecompositionExpander),
+        Box::new(SimplifyFpConversions),
         Box::new(SingleDevice),
         Box::new(SoftmaxReciprocal),
         Box::new(TreeReductionRewriter),
