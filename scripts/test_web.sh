@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs programs for WebAssembly: recorded cases as modules in Node and Deno, with relaxed SIMD and
-# with threads, too, and complete WASI programs in wasmtime.
+# with threads, too, and complete WASI programs from C++ and Rust in wasmtime.
 #   scripts/test_web.sh all|sample
 # `sample` takes about a minute. CONFORMANCE, ORACLE, and TOOL select other builds.
 set -eu
@@ -59,6 +59,9 @@ python=$(scripts/venv.sh venv-wasmtime wasmtime==50.0.1)
 echo "== wasm32 in wasmtime: complete programs"
 judge --flag=--target=wasm32 --cxx "$PWD/scripts/web/wasi_cxx.sh" --nm llvm-nm-22 \
   --run "$python $PWD/scripts/web/run_wasi.py" --undefined __stack_pointer --undefined __indirect_function_table
+
+echo "== wasm32 in wasmtime: Rust programs"
+scripts/web/wasi_rust.sh "$python"
 
 echo "== the page of init --build web in Chromium"
 work=$(mktemp -d)
