@@ -35,7 +35,7 @@ if [ "$part" = sample ]; then
   cases wasm32-relaxed tests/conformance --sample 100
   cases wasm32-threads tests/conformance --sample 40
   cases_deno wasm32-relaxed tests/conformance --sample 40
-  cases_deno wasm32-threads tests/conformance --sample 20
+  cases_deno wasm32-threads tests/conformance --sample 100
 else
   cases wasm32 tests/conformance
   cases wasm32-relaxed tests/conformance
