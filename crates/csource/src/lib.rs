@@ -12,6 +12,7 @@ mod dialect;
 mod expression;
 mod frame;
 mod function;
+mod integers;
 mod kernel;
 mod launches;
 mod masks;
