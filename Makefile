@@ -189,7 +189,7 @@ test-microcontrollers-sample: tools
 	scripts/microcontrollers/test.sh $(TOOL) sample
 
 .PHONY: test-web test-web-sample
-test-web: tools ## run recorded cases as WebAssembly in Node, complete WASI programs in wasmtime, and the page of `init --build web` in a browser
+test-web: tools ## run recorded cases as WebAssembly in Node and Deno, complete WASI programs in wasmtime, and the page of `init --build web` in a browser
 	scripts/test_web.sh all
 test-web-sample: tools
 	scripts/test_web.sh sample

@@ -130,3 +130,15 @@ command -v cargo >/dev/null && command -v rustc >/dev/null || {
   echo "setup: Rust is missing; install it from https://rustup.rs or your distribution (1.90 or newer), then run this again" >&2
   exit 1
 }
+
+# Adds a target of Rust's standard library, which Debian's packages have under other names.
+if [ "$want" = web ]; then
+  [ -d "$(rustc --print target-libdir --target wasm32-wasip1 2>/dev/null)" ] || {
+    command -v rustup >/dev/null || {
+      echo "setup: Rust's standard library for wasm32-wasip1 is missing; install rustup, or the package of your distribution (libstd-rust-dev-wasm32)" >&2
+      exit 1
+    }
+    echo "setup: installing Rust's standard library for wasm32-wasip1 (rustup)"
+    rustup --quiet target add wasm32-wasip1
+  }
+fi

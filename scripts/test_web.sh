@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs programs for WebAssembly: recorded cases as modules in Node, with relaxed SIMD and with
-# threads, too, and complete WASI programs in wasmtime.
+# Runs programs for WebAssembly: recorded cases as modules in Node and Deno, with relaxed SIMD and
+# with threads, too, and complete WASI programs from C++ and Rust in wasmtime.
 #   scripts/test_web.sh all|sample
 # `sample` takes about a minute. CONFORMANCE, ORACLE, and TOOL select other builds.
 set -eu
@@ -20,19 +20,36 @@ cases() { # cases TARGET FLAG... DIR...
   "$runner" --web "$target" "${known[@]}" "$@" | tail -n 3
   [ "${PIPESTATUS[0]}" = 0 ]
 }
+deno=$(dirname "$(scripts/venv.sh venv-deno deno==2.9.8)")/deno
+cases_deno() { # cases_deno TARGET FLAG... DIR...
+  local target=$1
+  shift
+  echo "== $target in Deno: $*"
+  local command="$deno run --quiet --no-prompt --allow-read --allow-write"
+  "$runner" --web "$target" --javascript "$command" "${known[@]}" "$@" | tail -n 3
+  [ "${PIPESTATUS[0]}" = 0 ]
+}
 
 if [ "$part" = sample ]; then
   cases wasm32 tests/conformance --sample 300
   cases wasm32-relaxed tests/conformance --sample 100
   cases wasm32-threads tests/conformance --sample 40
+  cases_deno wasm32-relaxed tests/conformance --sample 40
+  cases_deno wasm32-threads tests/conformance --sample 100
 else
   cases wasm32 tests/conformance
   cases wasm32-relaxed tests/conformance
   cases wasm32-threads tests/conformance
+  for target in wasm32 wasm32-relaxed wasm32-threads; do
+    cases_deno "$target" tests/conformance
+  done
   for set in cases cases_raw; do
     [ ! -d "$shared/$set" ] || cases wasm32 "$shared/$set"
   done
 fi
+
+echo "== Deno: from files and from a server, in workers"
+scripts/web/deno.sh "$deno"
 
 graphs=tfcompile_tests/tf
 [ "$part" = all ] || graphs=tfcompile_tests/tfmatmul
@@ -42,6 +59,9 @@ python=$(scripts/venv.sh venv-wasmtime wasmtime==50.0.1)
 echo "== wasm32 in wasmtime: complete programs"
 judge --flag=--target=wasm32 --cxx "$PWD/scripts/web/wasi_cxx.sh" --nm llvm-nm-22 \
   --run "$python $PWD/scripts/web/run_wasi.py" --undefined __stack_pointer --undefined __indirect_function_table
+
+echo "== wasm32 in wasmtime: Rust programs"
+scripts/web/wasi_rust.sh "$python"
 
 echo "== the page of init --build web in Chromium"
 work=$(mktemp -d)

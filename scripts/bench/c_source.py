@@ -3,7 +3,8 @@
 
     scripts/bench/c_source.py TOOL MODELS [NAME...] [--cc COMMAND] [--vectors gcc|none] [--seconds S]
 
-TOOL is tfcompile. MODELS has a directory for each model, with graph.pb and config.pbtxt. One program
+TOOL is tfcompile. MODELS has a directory for each model, with graph.pb and config.pbtxt, or files
+NAME.tflite. One program
 links both: the object for this processor, and the C source compiled by COMMAND. Their runs alternate
 on one thread; the time of each is the least of all. Prints a table with the geometric mean of the
 ratios, and fails if results differ by more than rounding explains."""
@@ -86,7 +87,11 @@ def program(header, loads_constants):
     arguments = []
     for element, name in re.findall(r"static inline ([\w ]+)\* object_((?:arg|var)\w*)\(object_state", header):
         count = f"OBJECT_{name}_COUNT"
-        value = "(float)((int)(seed >> 16) % 2000 - 1000) * 1e-3f" if element in ("float", "double") else "1"
+        value = "1"
+        if element in ("float", "double"):
+            value = "(float)((int)(seed >> 16) % 2000 - 1000) * 1e-3f"
+        elif element in ("int8_t", "uint8_t"):
+            value = "seed >> 24"
         arguments.append(
             f"  for (size_t i = 0; i < {count}; i++) {{ seed = seed * 1664525u + 1013904223u; "
             f"object_{name}(a)[i] = source_{name}(b)[i] = ({element})({value}); }}"
@@ -95,7 +100,7 @@ def program(header, loads_constants):
     for element, name in re.findall(r"static inline (?:const )?(\w+)\* object_(result\w*)\(const object_state", header):
         bytes_ = f"OBJECT_{name}_BYTES"
         results.append(f"  same &= memcmp(object_{name}(a), source_{name}(b), {bytes_}) == 0;")
-        if element in ("float", "double"):
+        if element in ("float", "double", "int8_t", "uint8_t"):
             results.append(
                 f"  {{ double most = 1e-30, off = 0; for (size_t i = 0; i < OBJECT_{name}_COUNT; i++) {{ "
                 f"const double x = object_{name}(a)[i], y = source_{name}(b)[i]; "
@@ -114,7 +119,8 @@ def program(header, loads_constants):
 
 def measure(tool, model, cc, vectors, seconds):
     with tempfile.TemporaryDirectory() as work:
-        common = [tool, "build", model / "graph.pb", "--config", model / "config.pbtxt", "--constants=file", "--quiet"]
+        files = [model] if model.is_file() else [model / "graph.pb", "--config", model / "config.pbtxt"]
+        common = [tool, "build", *files, "--constants=file", "--quiet"]
         cpu = ["--target-cpu=native"]
         run([*common, *cpu, "--name=object", "--emit=obj,c-header", "-o", work])
         more = [] if vectors == "none" else cpu
@@ -137,7 +143,8 @@ def main():
     parser.add_argument("--vectors", default="gcc")
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
-    names = options.names or sorted(path.parent.name for path in options.models.glob("*/graph.pb"))
+    found = [path.parent.name for path in options.models.glob("*/graph.pb")]
+    names = options.names or sorted(found + [path.name for path in options.models.glob("*.tflite")])
     ratios = []
     print(f"| model | object, ms | C, ms | speed of C | lines of C | same bits |\n|---|---|---|---|---|---|")
     for name in names:

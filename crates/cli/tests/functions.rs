@@ -70,6 +70,109 @@ fn functions_share_weights_and_variables() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "42 84 48 96 54 108 84 252 96 288 108 324 ");
 }
 
+/// The same program in C. The functions share the variable's memory and the contents of the file.
+const C_MAIN: &str = "#include <stdio.h>
+#include \"counter_add_c.h\"
+#include \"counter_show_c.h\"
+static unsigned char one[COUNTER_ADD_ARENA_BYTES], other[COUNTER_SHOW_ARENA_BYTES];
+static _Alignas(64) unsigned char weights[4096];
+int main(void) {
+  FILE* file = fopen(\"counter.constants\", \"rb\");
+  const size_t size = file == NULL ? 0 : fread(weights, 1, sizeof weights, file);
+  counter_add_state* add = counter_add_init(one);
+  counter_show_state* show = counter_show_init(other);
+  if (counter_add_set_constants(add, weights, size) != NULL) return 1;
+  if (counter_show_set_constants(show, weights, size) != NULL) return 2;
+  counter_show_set_var_total(show, counter_add_var_total(add));
+  for (int run = 1; run <= 2; ++run) {
+    for (int k = 0; k < 4; ++k) counter_add_arg_x(add)[k] = (float)(run * k);
+    if (counter_add_run(add) != 0 || counter_show_run(show) != 0) return 3;
+    const float *product = counter_add_result_product(add), *twice = counter_show_result_twice(show);
+    for (int k = 0; k < 3; ++k) printf(\"%g %g \", product[k], twice[k]);
+  }
+  return 0;
+}
+";
+
+#[test]
+fn functions_share_a_file_of_c_source() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    write(path, &[4, 3]);
+    std::fs::write(path.join("main.c"), C_MAIN).expect("written");
+    std::fs::write(path.join("main.cc"), MAIN).expect("written");
+    let strict = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"];
+    let functions = ["--signature", "add,show", "--constants=file"];
+    for vectors in ["gcc", "none"] {
+        let kinds = ["--emit=c,header,c-header", "--c-vectors", vectors];
+        succeed(build(path, &functions).args(kinds));
+        succeed(Command::new("cc").current_dir(path).args(strict).args(["-c", "counter.c"]));
+        let links: [&[&str]; 2] = [
+            &["cc", "-std=c11", "main.c", "counter.o", "-o", "main"],
+            &["c++", "-std=c++17", "-Iinclude", "main.cc", "counter.o", "-pthread", "-o", "main"],
+        ];
+        for link in links {
+            succeed(Command::new(link[0]).current_dir(path).args(&link[1..]));
+            let output = succeed(Command::new("./main").current_dir(path));
+            assert_eq!(
+                String::from_utf8_lossy(&output.stdout),
+                "42 84 48 96 54 108 84 252 96 288 108 324 ",
+                "{vectors} {link:?}"
+            );
+        }
+    }
+    // C source works where objects do not: with addresses of 32 bits.
+    let small = ["--target=cortex-m0plus", "-o", "small"];
+    succeed(build(path, &functions).args(small).args(["--emit=c,c-header"]));
+    let out = path.join("refused");
+    let error = refuse(build(path, &functions).args(["--target=cortex-m0plus", "-o", "refused"]), path);
+    assert!(error.contains("64-bit ELF objects") && error.contains("--emit=c"), "{error}");
+    let error = refuse(build(path, &functions).args(["--emit=c,rust", "-o", "refused"]), path);
+    assert!(error.contains("--emit: the 2 functions") && error.contains("c-header only"), "{error}");
+    assert!(!out.exists());
+}
+
+/// The kernel `b` of the function `a` has a name of its own beside the function `a_b`.
+#[test]
+fn names_of_functions_of_c_source_differ() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let function = |name: &str, factor: u32| {
+        format!(
+            "  func.func public @{name}(%x: tensor<40xf32>) -> (tensor<40xf32> {{jax.result_info = \"y\"}}) {{
+    %c = stablehlo.constant dense<{factor}.0> : tensor<40xf32>
+    %s = stablehlo.multiply %x, %c : tensor<40xf32>
+    func.return %s : tensor<40xf32>
+  }}
+"
+        )
+    };
+    let names = ["a", "a_multiply", "a_multiply_2", "a_constants_x"];
+    let functions: String = names.iter().zip(2..).map(|(name, factor)| function(name, factor)).collect();
+    std::fs::write(path.join("p.mlir"), format!("module @p {{\n{functions}}}\n")).expect("written");
+    let mut main = String::from("#include <stdio.h>\n");
+    for name in names {
+        main += &format!("#include \"p_{name}_c.h\"\n");
+    }
+    main += "int main(void) {\n  static unsigned char memory[4096], weights[4096] __attribute__((aligned(64)));\n";
+    main += "  FILE* file = fopen(\"p.constants\", \"rb\");\n  const size_t size = fread(weights, 1, 4096, file);\n";
+    for name in names {
+        main += &format!(
+            "  p_{name}_state* {name} = p_{name}_init(memory);\n  p_{name}_arg_x({name})[39] = 7.0f;\n  \
+             if (p_{name}_set_constants({name}, weights, size) != NULL || p_{name}_run({name}) != 0) return 1;\n  \
+             printf(\"%g \", p_{name}_result_y({name})[39]);\n"
+        );
+    }
+    main += "  return 0;\n}\n";
+    std::fs::write(path.join("main.c"), main).expect("written");
+    let mut command = tfcompile(path);
+    let flags = ["--signature", &names.join(","), "--constants=file", "--emit=c,c-header"];
+    succeed(command.args(["build", "p.mlir"]).args(flags));
+    succeed(Command::new("cc").current_dir(path).args(["-std=c11", "-Wall", "main.c", "p.c", "-o", "main"]));
+    let output = succeed(Command::new("./main").current_dir(path));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "14 21 28 35 ");
+}
+
 /// Both functions multiply by the same weights, which become the same integers.
 #[test]
 fn functions_share_quantized_weights() {

@@ -12,6 +12,7 @@ mod float_parts;
 mod group_products;
 mod memory;
 mod parallel;
+mod relaxed_select;
 mod saturation;
 
 use addresses::{Addresses, Range};

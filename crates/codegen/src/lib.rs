@@ -281,7 +281,7 @@ pub fn merge_objects(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
     // ELF's magic number and the class of 64 bits.
     if objects.iter().any(|object| !object.starts_with(b"\x7fELF\x02")) {
         return Err(Error::unsupported(
-            "several functions in one object need a target with 64-bit ELF objects; build each function alone",
+            "several functions in one object need a target with 64-bit ELF objects: build each function alone, or all as C source (--emit=c)",
         ));
     }
     merge::merge(objects)

@@ -1,6 +1,6 @@
 //! Ahead-of-time builds: from a graph and its config to files.
 
-use crate::back::{CompiledObject, compile_object, generate, lower_function};
+use crate::back::{CompiledObject, c_functions, compile_object, generate, lower_function};
 use crate::compiled::{MachineCode, OpenClFiles};
 use crate::{BackOptions, Input, Observer, Source};
 use aot::{
@@ -163,12 +163,14 @@ pub struct Function {
 /// The files of an object with several functions.
 #[derive(Debug)]
 pub struct FunctionsOutputs {
-    /// The object, without constants.
+    /// The object, without constants; or the C source.
     pub object: Vec<u8>,
     /// Text of the C++ header of the class with all functions.
     pub header: String,
     /// Names of the headers of the functions' classes, and their texts.
     pub headers: Vec<(String, String)>,
+    /// Names of the functions' C headers, and their texts, if the options have some.
+    pub c_headers: Vec<(String, String)>,
     /// The constants of all functions.
     pub constants_file: ConstantsFile,
 }
@@ -202,22 +204,36 @@ pub fn build_functions(request: Functions, observer: &mut dyn Observer) -> Resul
     let header = aot::functions_header(&class, &request.name, &classes).coded(Code::OutputName)?;
     let constants = pool.finish();
     let constants_size = constants.size;
+    let source = match lowered.first().and_then(|(.., back)| back.c_source) {
+        Some(vectors) => {
+            let functions: Vec<_> = lowered.iter().map(|(_, versions, _, back)| (versions, back)).collect();
+            Some(c_functions(&functions, vectors)?)
+        }
+        None => None,
+    };
     let (mut objects, mut codes) = (Vec::new(), Vec::new());
     for (draft, versions, options, back) in lowered {
         let mut code = generate(versions, &back, None, observer)?;
         objects.push(std::mem::take(&mut code.output.object));
         codes.push((draft, code, options));
     }
-    let object = codegen::merge_objects(&objects)?;
+    let object = match source {
+        Some(source) => source,
+        None => codegen::merge_objects(&objects)?,
+    };
     let constants_file = ConstantsFile::new(&object, constants);
-    let mut headers = Vec::new();
+    let (mut headers, mut c_headers) = (Vec::new(), Vec::new());
     for ((draft, mut code, options), class) in codes.into_iter().zip(classes) {
         code.output.object = object.clone();
         let code = CompiledObject { code, constants_size, constants: None };
         let artifact = draft.finish(&code, Some(constants_file.layout), Vec::new(), &options.back)?;
         headers.push((class.header, aot::header(&artifact, &options.header)?));
+        if let Some(c_header) = &options.c_header {
+            let file = format!("{}_c.h", options.back.entry_point);
+            c_headers.push((file, aot::c_header(&artifact, c_header)?));
+        }
     }
-    Ok(FunctionsOutputs { object, header, headers, constants_file })
+    Ok(FunctionsOutputs { object, header, headers, c_headers, constants_file })
 }
 
 /// Program without its code, with names that are valid in all requested files.

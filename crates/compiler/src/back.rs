@@ -420,10 +420,7 @@ fn c_source(
     if options.sanitize.is_some() {
         return Err(Error::invalid("C source has no sanitizer: compile it with the compiler's -fsanitize"));
     }
-    let c_options = csource::Options {
-        constants_section: options.constants_section.clone(),
-        ..csource::Options::new(&options.entry_point, vectors)
-    };
+    let c_options = c_options(options, vectors);
     let chunks: Vec<(u64, &[u8])> = chunks.iter().map(|(offset, bytes)| (*offset, &bytes[..])).collect();
     let source = csource::write(program, target, &c_options, csource::Constants { size, chunks: &chunks })?;
     Ok(CompiledModule {
@@ -437,6 +434,28 @@ fn c_source(
         units: 1,
         cached_units: 0,
     })
+}
+
+fn c_options(options: &BackOptions, vectors: csource::Vectors) -> csource::Options {
+    csource::Options {
+        constants_section: options.constants_section.clone(),
+        ..csource::Options::new(&options.entry_point, vectors)
+    }
+}
+
+/// Writes several functions as one C file. Their constants are in a file.
+pub(crate) fn c_functions(
+    functions: &[(&Versions, &BackOptions)],
+    vectors: csource::Vectors,
+) -> Result<Vec<u8>> {
+    let Some((_, BackOptions { target, .. })) = functions.first() else {
+        return Err(Error::internal("no functions to write as C source"));
+    };
+    let options: Vec<_> = functions.iter().map(|(_, options)| c_options(options, vectors)).collect();
+    let programs = functions.iter().zip(&options);
+    let programs: Vec<_> =
+        programs.map(|((versions, _), options)| (&versions.first.program, options)).collect();
+    Ok(csource::write_functions(&programs, target)?.into_bytes())
 }
 
 /// Lowered module for one target.

@@ -102,6 +102,8 @@ pub struct RunOptions {
     pub device: Option<String>,
     /// The target to run as modules for the web: `wasm32`.
     pub web: Option<String>,
+    /// The command that runs JavaScript. Default: Node.
+    pub javascript: Option<String>,
     /// Time limit per case.
     pub time_limit: Duration,
     /// Succeed even if cases are unsupported.
@@ -132,6 +134,7 @@ Runs recorded cases through the compiler, and compares the results with TensorFl
     --plain-c            write C source without vectors
     --device KIND        run on a GPU: cuda, opencl, opencl:spirv, or opencl:c
     --web TARGET         run in Node: wasm32, wasm32-relaxed, or wasm32-threads
+    --javascript COMMAND run --web with COMMAND, such as 'deno run --allow-read --allow-write'
     --timeout SECONDS    limit the time of a case (default 60)
     --allow-unsupported  exit 0 if all failures are unsupported ops
     --known FILE         exit 0 if exactly these cases fail (a TOML list of cases and reasons)
@@ -159,6 +162,7 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             target_cpu: arguments.value("--target-cpu")?,
             device: arguments.value("--device")?,
             web: arguments.value("--web")?,
+            javascript: arguments.value("--javascript")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,
             allow_unsupported: arguments.switch("--allow-unsupported"),
             known: arguments.value("--known")?,

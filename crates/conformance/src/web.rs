@@ -1,4 +1,4 @@
-//! Runs graphs as modules for the web in one long-lived process of Node.
+//! Runs graphs as modules for the web in one long-lived process of Node, Deno, or another engine.
 
 use crate::case::Case;
 use crate::engine::input;
@@ -12,34 +12,41 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use support::{Error, Result};
 use tempfile::TempDir;
 
-/// The program that Node runs.
+/// The program that the engine runs.
 const DRIVER: &str = include_str!("web/driver.mjs");
 
 /// Number of threads with which programs for threads run again. The bits must be the same.
 const THREADS: u32 = 3;
 
-/// A process of Node that runs modules.
-pub struct Node {
+/// A process of an engine for JavaScript, which runs modules.
+pub struct JavaScript {
     target: target::Target,
     child: Child,
     pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
     directory: TempDir,
-    /// Number of modules so far. Node keeps each under its name.
+    /// Number of modules so far. The engine keeps each under its name.
     count: Cell<usize>,
 }
 
-impl Node {
-    /// Starts the process for a target by its short name: `wasm32`.
+impl JavaScript {
+    /// The command that runs Node.
+    pub const NODE: &str = "node --experimental-wasm-relaxed-simd";
+
+    /// Starts the process for a target by its short name: `wasm32`. The command is a program and
+    /// its arguments, separated by spaces; the path of a script is added to it.
     ///
-    /// Fails if there is no such target, or no Node on the search path.
-    pub fn start(target: &str) -> Result<Self> {
+    /// Fails if there is no such target, or no such program.
+    pub fn start(target: &str, command: &str) -> Result<Self> {
         let target = target::named(target)?;
-        let failed = |e: std::io::Error| Error::invalid(format!("cannot run node: {e}; install Node.js 20"));
+        let failed = |e: std::io::Error| {
+            Error::invalid(format!("cannot run '{command}': {e}; install it (Node.js must be 20 or newer)"))
+        };
         let directory = TempDir::new().map_err(failed)?;
         let driver = directory.path().join("driver.mjs");
         std::fs::write(&driver, DRIVER).map_err(failed)?;
-        let mut child = Command::new("node")
-            .arg("--experimental-wasm-relaxed-simd")
+        let mut words = command.split_whitespace();
+        let mut child = Command::new(words.next().unwrap_or_default())
+            .args(words)
             .arg(driver)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -79,7 +86,7 @@ impl Node {
         let _ = std::fs::remove_file(place(&format!("{name}.wasm")));
         let _ = std::fs::remove_file(place(&format!("{name}.js")));
         if let Some(error) = answer["error"].as_str() {
-            return Err(Error::internal(format!("node: {error}")));
+            return Err(Error::internal(format!("JavaScript: {error}")));
         }
         let bytes = std::fs::read(place("results"));
         let bytes = bytes.map_err(|e| Error::internal(format!("cannot read the results: {e}")))?;
@@ -92,12 +99,12 @@ impl Node {
         let asked = writeln!(pipes.0, "{question}").and_then(|()| pipes.0.flush());
         asked
             .and_then(|()| pipes.1.read_line(&mut line))
-            .map_err(|e| Error::internal(format!("node does not answer: {e}")))?;
-        serde_json::from_str(&line).map_err(|e| Error::internal(format!("node answers '{line}': {e}")))
+            .map_err(|e| Error::internal(format!("the engine does not answer: {e}")))?;
+        serde_json::from_str(&line).map_err(|e| Error::internal(format!("the engine answers '{line}': {e}")))
     }
 }
 
-impl Drop for Node {
+impl Drop for JavaScript {
     fn drop(&mut self) {
         // Both fail only if it has ended already.
         let _ = self.child.kill();

@@ -2,7 +2,7 @@
 
 use crate::expression::{integer, narrowed, signed_type};
 use crate::function::Printer;
-use crate::prelude::{Lane, scalar_type};
+use crate::prelude::{Lane, Vector, scalar_type};
 use crate::text::{Level, Text};
 use nest::{ConvertOp, ScalarType, Type, ValueId};
 use support::{Error, Result};
@@ -95,9 +95,10 @@ impl Printer<'_, '_> {
         Ok(match op {
             ConvertOp::SignExtend => {
                 let narrow = self.prelude.same_bits(&x, source.with(Lane::Signed));
-                let wide = self.prelude.converted(&narrow, result.with(Lane::Signed));
+                let wide = self.widened(&narrow, source.with(Lane::Signed), result.with(Lane::Signed));
                 self.prelude.same_bits(&wide, result)
             }
+            ConvertOp::ZeroExtend => self.widened(&x, source, result),
             ConvertOp::SignedToFloat => {
                 let signed = self.prelude.same_bits(&x, source.with(Lane::Signed));
                 self.prelude.converted(&signed, result)
@@ -110,8 +111,21 @@ impl Printer<'_, '_> {
                 let text = format!("({} & {ones}) != {zeros}", x.at(Level::Unary));
                 self.prelude.mask_of(text, result, x.reads)
             }
+            ConvertOp::Truncate if !self.is_opencl() => {
+                let name = self.prelude.narrow(source, result);
+                Text { text: format!("{name}({})", x.text), level: Level::Primary, reads: x.reads }
+            }
             _ => self.prelude.converted(&x, result),
         })
+    }
+
+    /// Integers in more bytes.
+    fn widened(&mut self, x: &Text, from: Vector, to: Vector) -> Text {
+        let name = if self.is_opencl() { None } else { self.prelude.widen(from, to) };
+        match name {
+            Some(name) => Text { text: format!("{name}({})", x.text), level: Level::Primary, reads: x.reads },
+            None => self.prelude.converted(x, to),
+        }
     }
 
     fn bitcast(&mut self, id: ValueId, a: ValueId) -> Result<Text> {

@@ -204,6 +204,10 @@ impl Printer<'_, '_> {
             BinaryOp::ShiftLeft | BinaryOp::ShiftRightLogical | BinaryOp::ShiftRightArithmetic => {
                 return self.shift(ty, op, a, b);
             }
+            BinaryOp::Xor if self.is_flip_of_bytes(ty, b) => {
+                let name = self.prelude.flip_bytes(Vector::of(ty));
+                return self.call(&name, &[a]);
+            }
             _ => {}
         }
         let is_logical = ty == Type::BOOL;

@@ -12,6 +12,7 @@ mod dialect;
 mod expression;
 mod frame;
 mod function;
+mod integers;
 mod kernel;
 mod launches;
 mod masks;
@@ -121,58 +122,102 @@ pub fn write(
     options: &Options,
     constants: Constants<'_>,
 ) -> Result<Source> {
-    if !is_c_identifier(&options.entry_point) {
-        return Err(Error::invalid(format!("'{}' is not a C identifier", options.entry_point)));
+    let symbols = names(&[(program, options)])?.swap_remove(0);
+    let text = file(&[(program, options)], target, std::slice::from_ref(&symbols), constants)?;
+    let stack_bytes = symbols::stack_bytes(program, &symbols);
+    Ok(Source { text, symbols, stack_bytes })
+}
+
+/// Writes several programs, which share one file and have their constants elsewhere. They have
+/// different entry points, the same target, and the same kind of vectors. Returns the file.
+///
+/// Errors: those of [`write()`].
+pub fn write_functions(programs: &[(&Program, &Options)], target: &Target) -> Result<String> {
+    file(programs, target, &names(programs)?, Constants::default())
+}
+
+/// Returns the names of the functions of each program.
+fn names(programs: &[(&Program, &Options)]) -> Result<Vec<Vec<String>>> {
+    let mut taken = symbols::Taken::default();
+    for (program, Options { entry_point, .. }) in programs {
+        if !is_c_identifier(entry_point) {
+            return Err(Error::invalid(format!("'{entry_point}' is not a C identifier")));
+        }
+        nest::verify(program)?;
+        if program.functions.values().last().map(|f| f.linkage) != Some(Linkage::Entry) {
+            return Err(Error::internal("the program has no entry function"));
+        }
+        taken.reserve(entry_point);
     }
-    nest::verify(program)?;
-    if program.functions.values().last().map(|f| f.linkage) != Some(Linkage::Entry) {
-        return Err(Error::internal("the program has no entry function"));
-    }
-    let symbols = symbols::of(program, &options.entry_point);
+    let names = programs.iter();
+    Ok(names.map(|(program, options)| symbols::of(program, &options.entry_point, &mut taken)).collect())
+}
+
+/// Writes the file. Each program has constants of this size and contents.
+fn file(
+    programs: &[(&Program, &Options)],
+    target: &Target,
+    symbols: &[Vec<String>],
+    constants: Constants<'_>,
+) -> Result<String> {
     let mut prelude = Prelude::default();
     let mut bodies = String::new();
-    let mut written: Vec<Vec<bool>> = Vec::new();
     let mut pointer_bytes = None;
     let layout = FrameLayout::new(target.pointer_bytes);
-    for (function, symbol) in program.functions.values().zip(&symbols) {
-        let printed = function::print(
-            &mut prelude,
-            options,
-            (program, &symbols),
-            &written,
-            (function, symbol),
-            (&mut pointer_bytes, layout),
-        );
-        let (text, parameters) =
-            printed.map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
-        written.push(parameters);
-        let _ = writeln!(bodies, "/* {} */\n{text}", text::comment(&function.name));
+    for (&(program, options), symbols) in programs.iter().zip(symbols) {
+        let mut written: Vec<Vec<bool>> = Vec::new();
+        for (function, symbol) in program.functions.values().zip(symbols) {
+            let printed = function::print(
+                &mut prelude,
+                options,
+                (program, symbols),
+                &written,
+                (function, symbol),
+                (&mut pointer_bytes, layout),
+            );
+            let (text, parameters) =
+                printed.map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
+            written.push(parameters);
+            let _ = writeln!(bodies, "/* {} */\n{text}", text::comment(&function.name));
+        }
     }
     let mut out = String::new();
-    head(&mut out, options, target, &prelude, pointer_bytes);
+    let all: Vec<&Options> = programs.iter().map(|(_, options)| *options).collect();
+    head(&mut out, &all, target, &prelude, pointer_bytes);
     out += &prelude.text();
     out += frame::DECLARATION;
-    let entry = &options.entry_point;
-    let _ = writeln!(out, "int32_t {entry}(struct tfcompile_frame *frame);");
-    constants::write(&mut out, entry, options.constants_section.as_deref(), constants)?;
-    out.push('\n');
+    for options in &all {
+        let entry = &options.entry_point;
+        let _ = writeln!(out, "int32_t {entry}(struct tfcompile_frame *frame);");
+        constants::write(&mut out, entry, options.constants_section.as_deref(), constants)?;
+        out.push('\n');
+    }
     out += bodies.trim_end();
     out.push('\n');
-    let stack_bytes = symbols::stack_bytes(program, &symbols);
-    Ok(Source { text: out, symbols, stack_bytes })
+    Ok(out)
 }
 
 /// Writes the start of the file.
-fn head(out: &mut String, options: &Options, target: &Target, prelude: &Prelude, pointer_bytes: Option<i64>) {
+fn head(
+    out: &mut String,
+    programs: &[&Options],
+    target: &Target,
+    prelude: &Prelude,
+    pointer_bytes: Option<i64>,
+) {
     let processor = target.processor();
+    let names: Vec<&str> = programs.iter().map(|options| options.entry_point.as_str()).collect();
+    let what = match names[..] {
+        [name] => format!("The function {name}, whose header is generated with this file."),
+        _ => format!("The functions {}, whose headers are generated with this file.", names.join(", ")),
+    };
     let _ = writeln!(
         out,
         "/* Generated by tfcompile, the TensorFlow graph compiler. DO NOT EDIT!\n *\n \
-         * The function {}, whose header is generated with this file. C11, without a library except\n \
+         * {what} C11, without a library except\n \
          * memcpy and memset; little-endian. Planned for vectors of {} bytes ({}).\n \
          * With GCC, compile with -std=c11 or -ffp-contract=off, so that products and sums are rounded\n \
          * as written. */\n",
-        options.entry_point,
         target.vector_bytes,
         if processor.is_empty() { target.triple.as_str() } else { &processor },
     );
@@ -192,7 +237,7 @@ fn head(out: &mut String, options: &Options, target: &Target, prelude: &Prelude,
             bytes * 8
         );
     }
-    out.push_str(if options.has_vectors() {
+    out.push_str(if programs.iter().any(|options| options.has_vectors()) {
         "#if !defined(__clang__) && (!defined(__GNUC__) || __GNUC__ < 12)\n\
          #error \"this file needs GCC 12 or Clang: generate it with --c-vectors=none for other compilers\"\n#endif\n\
          #pragma GCC diagnostic ignored \"-Wpsabi\"\n"

@@ -220,6 +220,16 @@ impl Prelude {
     pub(crate) fn opencl_extremum(&mut self, is_max: bool, vector: Vector) -> String {
         let c = self.vector(vector);
         let (word, sign) = if is_max { ("max", '>') } else { ("min", '<') };
+        if vector.lane != Lane::Float {
+            let signed = self.vector(vector.with(Lane::Signed));
+            let name = format!("{word}_{signed}");
+            self.function(&name, |_| {
+                format!(
+                    "/* The lanes are signed. */\nstatic inline {c} {name}({c} a, {c} b)\n{{\n  return as_{c}({word}(as_{signed}(a), as_{signed}(b)));\n}}\n"
+                )
+            });
+            return name;
+        }
         let name = format!("{word}_{c}");
         self.function(&name, |_| {
             format!(

@@ -7,11 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Longest part of a name that comes from the graph.
 const MAX_NAME: usize = 60;
 
-/// Returns the name of each function.
-pub(crate) fn of(program: &Program, entry_point: &str) -> Vec<String> {
-    let reserved =
-        ["", "_constants", "_constants_pointer", "_device"].map(|end| format!("{entry_point}{end}"));
-    let mut taken: BTreeSet<String> = BTreeSet::from(reserved);
+/// Names that the functions of a file have, and those that other files use.
+#[derive(Default)]
+pub(crate) struct Taken(BTreeSet<String>);
+
+impl Taken {
+    /// Reserves the names of an entry point.
+    pub(crate) fn reserve(&mut self, entry_point: &str) {
+        let ends = ["", "_constants", "_constants_pointer", "_device"];
+        self.0.extend(ends.map(|end| format!("{entry_point}{end}")));
+    }
+}
+
+/// Returns the name of each function. The names of the entry points of the file are reserved.
+pub(crate) fn of(program: &Program, entry_point: &str, Taken(taken): &mut Taken) -> Vec<String> {
     let mut symbols = Vec::new();
     for function in program.functions.values() {
         if function.linkage == Linkage::Entry {

@@ -64,11 +64,14 @@ impl<'a> Uses<'a> {
         self.definitions[id.index()]
     }
 
-    /// Returns the maximum or minimum that a selection of floats computes.
+    /// Returns the maximum or minimum that a selection of floats or signed integers computes.
     pub(crate) fn extremum(&self, selection: &Expression) -> Option<Extremum> {
         let Expression::Select(condition, a, b) = *selection else { return None };
         let Some(&Expression::Compare(predicate, x, y)) = self.definition(condition) else { return None };
-        if !self.function.values[a].scalar.is_float() || self.function.values[a].lanes == 1 {
+        let ty = self.function.values[a];
+        let is_number =
+            ty.scalar.is_float() || matches!(ty.scalar, ScalarType::I8 | ScalarType::I16 | ScalarType::I32);
+        if !is_number || ty.lanes == 1 {
             return None;
         }
         match (predicate, (x, y) == (a, b), (x, y) == (b, a)) {

@@ -14,7 +14,7 @@ fn for_floats(register: Register) -> &'static str {
     }
 }
 
-fn for_integers(register: Register) -> &'static str {
+pub(crate) fn for_integers(register: Register) -> &'static str {
     match register.bits {
         128 => "__SSE4_1__",
         256 => "__AVX2__",
@@ -186,6 +186,9 @@ impl Prelude {
         let vector = Vector::of(ty);
         if self.is_opencl {
             return self.opencl_extremum(is_max, vector);
+        }
+        if vector.lane != Lane::Float {
+            return self.integer_extremum(is_max, vector);
         }
         let select = self.select(vector);
         let (c, signed) = (self.vector(vector), self.vector(vector.with(Lane::Signed)));

@@ -87,18 +87,21 @@ fn source(program: &str, vectors: Vectors) -> String {
 }
 
 /// A program that applies statements to each group of `lanes` words: `v20` of the type `from`
-/// becomes `v30` of the type `to`.
+/// becomes `v30` of the type `to`. Other values are `v21` to `v26`, in order.
 fn each(lanes: usize, from: &str, to: &str, statements: &str, count: usize) -> String {
     let vector = |scalar: &str| if lanes == 1 { scalar.to_owned() } else { format!("{scalar}x{lanes}") };
     let (from, to) = (vector(from), vector(to));
     let statements = statements.replace("FROM", &from).replace("TO", &to);
+    let statements = (16..22).fold(statements.replace("v20", "v14"), |text, number| {
+        text.replace(&format!("v{}", number + 5), &format!("v{number}"))
+    });
     let mut text = format!(
         "entry fn \"f\" (v0 \"frame\": ptr noalias readonly align 8) {{\n  v1: i64 = constant 16\n  v2: ptr = offset v0 + v1 * 1\n  \
          v3: ptr = load v2 align 8\n  v4: ptr = load v3 align 8\n  v5: i64 = constant 24\n  v6: ptr = offset v0 + v5 * 1\n  \
          v7: ptr = load v6 align 8\n  v8: ptr = load v7 align 8\n  v9: i64 = constant 0\n  v10: i64 = constant {count}\n  \
          for v11 in v9..v10 step {lanes} {{\n    v12: ptr = offset v4 + v11 * 4\n    v13: ptr = offset v8 + v11 * 4\n    \
          v14: {from} = load v12 align 4\n{}    store v15 to v13 align 4\n  }}\n}}\n",
-        statements.replace("v20", "v14").replace("v30", "v15")
+        statements.replace("v30", "v15")
     );
     text.push('\n');
     text
@@ -154,12 +157,24 @@ fn check_integers(statements: &str, expected: impl Fn(u32) -> u32) {
     while input.len() < 64 {
         input.push(input[input.len() - 1].wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     }
-    for lanes in [1, 4] {
+    let is_x86 = cfg!(target_arch = "x86_64");
+    for lanes in [1, 4, 8, 16] {
         let vectors = if lanes == 1 { Vectors::None } else { Vectors::Gcc };
-        let text = source(&each(lanes, "i32", "i32", statements, input.len()), vectors);
-        let got = run(&text, &input, input.len(), &[]);
+        let narrow = |scalar: &str| if lanes == 1 { scalar.to_owned() } else { format!("{scalar}x{lanes}") };
+        let statements = ["i8", "i16", "i64", "bool"].iter().fold(statements.to_owned(), |text, ty| {
+            text.replace(&format!(": {ty} "), &format!(": {} ", narrow(ty)))
+        });
+        let text = source(&each(lanes, "i32", "i32", &statements, input.len()), vectors);
         let want: Vec<u32> = input.iter().map(|&x| expected(x)).collect();
-        assert_eq!(got, want, "{statements}");
+        let all: &[&[&str]] = match lanes {
+            4 => &[&[], &PORTABLE],
+            8 if is_x86 => &[&["-mavx2"]],
+            16 if is_x86 => &[&["-march=native"]],
+            _ => &[&[]],
+        };
+        for &flags in all {
+            assert_eq!(run(&text, &input, input.len(), flags), want, "{statements} {flags:?}");
+        }
     }
 }
 
@@ -172,6 +187,52 @@ fn integers_wrap_around() {
     });
     check_integers("    v30: TO = count_leading_zeros v20\n", u32::leading_zeros);
     check_integers("    v30: TO = population_count v20\n", u32::count_ones);
+}
+
+#[test]
+fn integers_become_narrow_and_wide() {
+    for (ty, bits) in [("i8", 8), ("i16", 16)] {
+        let narrow = format!("    v21: {ty} = convert truncate v20\n");
+        check_integers(&format!("{narrow}    v30: TO = convert sign_extend v21\n"), |x| {
+            ((x << (32 - bits)) as i32 >> (32 - bits)) as u32
+        });
+        check_integers(&format!("{narrow}    v30: TO = convert zero_extend v21\n"), |x| {
+            x & ((1 << bits) - 1)
+        });
+    }
+    let wide = "    v21: i64 = convert sign_extend v20\n    v22: i64 = multiply v21, v21\n";
+    check_integers(&format!("{wide}    v30: TO = convert truncate v22\n"), |x| x.wrapping_mul(x));
+    let bytes = "    v21: i64 = convert zero_extend v20\n    v22: i8 = convert truncate v21\n    v23: i16 = convert sign_extend v22\n";
+    check_integers(&format!("{bytes}    v30: TO = convert sign_extend v23\n"), |x| (x as i8) as u32);
+}
+
+#[test]
+fn maxima_and_minima_of_integers_are_signed() {
+    let extremum = |predicate: &str, arms: &str| {
+        format!(
+            "    v21: i32 = constant 100\n    v22: TO = splat v21\n    v23: bool = compare {predicate} v20, v22\n    \
+             v30: TO = select v23, {arms}\n"
+        )
+    };
+    check_integers(&extremum("greater", "v20, v22"), |x| (x as i32).max(100) as u32);
+    check_integers(&extremum("less", "v22, v20"), |x| (x as i32).max(100) as u32);
+    check_integers(&extremum("less", "v20, v22"), |x| (x as i32).min(100) as u32);
+    check_integers(&extremum("greater", "v22, v20"), |x| (x as i32).min(100) as u32);
+    check_integers(&extremum("above", "v20, v22"), |x| x.max(100));
+    for (ty, bits) in [("i8", 24), ("i16", 16)] {
+        let text = format!(
+            "    v21: i32 = constant 5\n    v22: TO = splat v21\n    v23: {ty} = convert truncate v20\n    \
+             v24: {ty} = convert truncate v22\n    v25: bool = compare greater v23, v24\n    \
+             v26: {ty} = select v25, v23, v24\n    v30: TO = convert sign_extend v26\n"
+        );
+        check_integers(&text, |x| ((x << bits) as i32 >> bits).max(5) as u32);
+    }
+}
+
+#[test]
+fn signs_of_bytes_change() {
+    let text = "    v21: i32 = constant -2139062144\n    v22: TO = splat v21\n    v30: TO = xor v20, v22\n";
+    check_integers(text, |x| x ^ 0x8080_8080);
 }
 
 #[test]

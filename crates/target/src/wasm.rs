@@ -30,6 +30,14 @@ pub(crate) fn describe(target: &mut Target) {
     target.byte_products = has_vectors.then_some(crate::ByteProducts::Widened);
 }
 
+impl Target {
+    /// True if the instructions of relaxed SIMD may be used, whose results differ from machine to
+    /// machine.
+    pub fn has_relaxed_simd(&self) -> bool {
+        self.has("relaxed-simd", false)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{ByteProducts, Target};
@@ -41,6 +49,7 @@ mod tests {
         assert_eq!((new("+simd128").lanes(4), new("+simd128").has_fma), (4, false));
         assert_eq!(new("+simd128").byte_products, Some(ByteProducts::Widened));
         assert!(!new(super::RELAXED).has_fma);
+        assert!(new(super::RELAXED).has_relaxed_simd() && !new(super::SIMD).has_relaxed_simd());
         assert!(new("").has_rounding && new("").has_popcnt && !new("").has_float_parts);
     }
 }

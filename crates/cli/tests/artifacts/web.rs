@@ -26,7 +26,9 @@ fn build(directory: &Path, flags: &[&str]) {
 /// Runs a script in Node. Returns what it prints.
 fn node(directory: &Path, script: &str) -> String {
     fs::write(directory.join("main.mjs"), script).expect("written");
-    let output = succeed(Command::new("node").arg("main.mjs").current_dir(directory));
+    let mut command = Command::new("node");
+    let output =
+        succeed(command.args(["--experimental-wasm-relaxed-simd", "main.mjs"]).current_dir(directory));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -150,6 +152,56 @@ fn a_module_needs_webassembly() {
     command.arg("build").arg(cases.join("graph.pb")).args([&config, "--name=product"]);
     let error = refuse(command.args(["--emit=wasm", "--target=x86-64"]), out.path());
     assert!(error.contains("modules for the web need WebAssembly") && error.contains("wasm32"), "{error}");
+}
+
+#[test]
+fn relaxed_instructions_keep_nan_and_the_sign_of_zero() {
+    let out = tempfile::tempdir().expect("a directory");
+    let extremes = |ty: &str| {
+        format!(
+            r#"HloModule {ty}
+ENTRY main {{
+  x = {ty}[7] parameter(0)
+  c = {ty}[7] constant({{1, 2, 3, 0, 0, 6, 7}})
+  most = {ty}[7] maximum(x, c)
+  least = {ty}[7] minimum(c, x)
+  above = pred[7] compare(x, c), direction=GT
+  or_x = {ty}[7] select(above, c, x)
+  below = pred[7] compare(x, c), direction=LT
+  or_c = {ty}[7] select(below, x, c)
+  half = f32[7] convert(x)
+  wide = f64[7] convert(half)
+  limit = f64[7] constant({{1, 2, 3, 0, 0, 6, 7}})
+  beyond = pred[7] compare(wide, limit), direction=GT
+  or_wide = f64[7] select(beyond, limit, wide)
+  ROOT all = ({ty}[7], {ty}[7], {ty}[7], {ty}[7], f64[7]) tuple(most, least, or_x, or_c, or_wide)
+}}
+"#
+        )
+    };
+    for ty in ["f32", "f64"] {
+        fs::write(out.path().join(format!("{ty}.hlo")), extremes(ty)).expect("written");
+        succeed(tfcompile(out.path()).args(["build", &format!("{ty}.hlo"), "--target=wasm32-relaxed"]));
+        let script = r#"
+            import { load } from "./TYPE.js";
+            const model = await load();
+            Object.values(model.args)[0].set([NaN, 5, -1, -0, 0, NaN, 9]);
+            const text = (value) => Object.is(value, -0) ? "-0" : `${value}`;
+            const [most, least, ...selected] = Object.values(model.run());
+            // Of zeros of both signs, either may be the maximum.
+            for (const result of [most, least]) console.log(Array.from(result, String).join(" "));
+            for (const result of selected) console.log(Array.from(result, text).join(" "));
+            "#;
+        assert_eq!(
+            node(out.path(), &script.replace("TYPE", ty)),
+            "NaN 5 3 0 0 NaN 9\n\
+             NaN 2 -1 0 0 NaN 7\n\
+             NaN 2 -1 -0 0 NaN 7\n\
+             1 2 -1 0 0 6 7\n\
+             NaN 2 -1 -0 0 NaN 7\n",
+            "{ty}"
+        );
+    }
 }
 
 #[test]

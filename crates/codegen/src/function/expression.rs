@@ -46,6 +46,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 let (a, b) = (self.value(*a)?, self.value(*b)?);
                 match self.value(*condition)? {
                     BasicValueEnum::IntValue(c) => self.builder.build_select(c, a, b, "").built(),
+                    BasicValueEnum::VectorValue(c) if self.is_select_relaxed(a.get_type()) => {
+                        Ok(self.relaxed_select(c, a.into_vector_value(), b.into_vector_value())?.into())
+                    }
                     BasicValueEnum::VectorValue(c) => self.builder.build_select(c, a, b, "").built(),
                     _ => Err(Error::internal("expected a Bool condition")),
                 }

@@ -6,7 +6,7 @@ use conformance::known_failures;
 use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
 use conformance::select::{Found, find, narrowed};
-use conformance::web::Node;
+use conformance::web::JavaScript;
 use conformance::worker::{Outcome, serve};
 use conformance::{c_source, case::Case, engine};
 use std::collections::BTreeMap;
@@ -48,8 +48,9 @@ fn work(options: &RunOptions) -> Result<bool, String> {
         let compiler = c_source::Compiler::new(command, options.plain_c, options.target_cpu.as_deref());
         serve(&|case: &Case| engine::compile_c_and_run(case, &compiler), input, output)
     } else if let Some(target) = &options.web {
-        let node = Node::start(target).map_err(|e| e.to_string())?;
-        serve(&|case: &Case| node.compile_and_run(case), input, output)
+        let command = options.javascript.as_deref().unwrap_or(JavaScript::NODE);
+        let engine = JavaScript::start(target, command).map_err(|e| e.to_string())?;
+        serve(&|case: &Case| engine.compile_and_run(case), input, output)
     } else {
         let cpu = options.target_cpu.as_deref().unwrap_or("native");
         serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
@@ -144,6 +145,9 @@ fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     }
     if let Some(target) = &options.web {
         command.extend(["--web".into(), target.into()]);
+    }
+    if let Some(javascript) = &options.javascript {
+        command.extend(["--javascript".into(), javascript.into()]);
     }
     if let Some(kind) = &options.device {
         command.extend(["--device".into(), kind.into()]);

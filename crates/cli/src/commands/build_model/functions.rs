@@ -1,4 +1,4 @@
-//! `tfcompile build --signature A,B`: several functions of a model in one object.
+//! `tfcompile build --signature A,B`: several functions of a model in one object or C file.
 
 use super::{Build, class, input, needs_headers, options};
 use crate::args::model::ModelArgs;
@@ -9,6 +9,7 @@ use crate::files::outputs::{self, Output};
 use crate::report::Reporter as _;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
+use aot::CHeaderOptions;
 use compiler::{Function, Functions};
 use std::fmt::Write as _;
 use support::{Code, Error, Result};
@@ -49,7 +50,8 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
         let suffix = class_of(signature);
         let suffix = suffix.strip_suffix("Model").unwrap_or(&suffix);
         let entry_point = format!("{name}_{signature}");
-        let options = options(arguments, &format!("{cpp_class}{suffix}"), &entry_point, xla)?;
+        let mut options = options(arguments, &format!("{cpp_class}{suffix}"), &entry_point, xla)?;
+        options.c_header = arguments.emits(Kind::CHeader).then(CHeaderOptions::default);
         functions.push(Function { name: signature.clone(), input, options });
     }
     if let Some(flag) = unused.iter().flatten().next() {
@@ -74,11 +76,16 @@ pub(super) fn run(arguments: &Build, name: &str, signatures: &[String], xla: &Xl
     progress.compiled();
     let at = |file: &str| arguments.output.join(file);
     let text = |path, text: String| Output { path, parts: vec![text.into_bytes().into()] };
-    let mut files = vec![
-        Output { path: at(&names.of(Kind::Obj)), parts: vec![built.object.into()] },
-        text(at(&names.of(Kind::Header)), built.header),
-    ];
-    files.extend(built.headers.into_iter().map(|(file, header)| text(at(&file), header)));
+    let kind = if arguments.emits(Kind::C) { Kind::C } else { Kind::Obj };
+    let mut files = Vec::new();
+    if arguments.emits(kind) {
+        files.push(Output { path: at(&names.of(kind)), parts: vec![built.object.into()] });
+    }
+    if arguments.emits(Kind::Header) {
+        files.push(text(at(&names.of(Kind::Header)), built.header));
+        files.extend(built.headers.into_iter().map(|(file, header)| text(at(&file), header)));
+    }
+    files.extend(built.c_headers.into_iter().map(|(file, header)| text(at(&file), header)));
     files.push(Output { path: at(&names.of(Kind::Constants)), parts: built.constants_file.parts()? });
     let listed = files.len();
     if needs_headers(arguments) {
@@ -112,11 +119,18 @@ fn check(arguments: &Build, signatures: &[String]) -> Result<()> {
         ("--keep-unchanged", arguments.keep_unchanged),
         ("--standalone-header", arguments.standalone_header),
         ("--autotune", arguments.autotune.autotune.is_some()),
-        ("--emit", arguments.emit.iter().any(|kind| !matches!(kind, Kind::Obj | Kind::Header))),
     ];
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Error::invalid(format!(
             "{flag} is for a single function, but --signature names {}: build each one alone",
+            signatures.len()
+        )));
+    }
+    let is_shared = |kind: &Kind| matches!(kind, Kind::Obj | Kind::C | Kind::Header | Kind::CHeader);
+    if arguments.kinds().iter().any(|kind| !is_shared(kind)) {
+        return Err(Error::invalid(format!(
+            "--emit: the {} functions that --signature names share an object or C source and its headers: give obj \
+             or c, header, and c-header only, or build each function alone",
             signatures.len()
         )));
     }
