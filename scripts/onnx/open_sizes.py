@@ -55,6 +55,9 @@ def nodes(generator):
     yield "layer normalization", text, float32, node("LayerNormalization", ["s", "b"]), constants(s=normal(6), b=normal(6))
     yield "batch normalization", image, float32, node("BatchNormalization", ["s", "b", "m", "v"]), constants(
         s=normal(3), b=normal(3), m=normal(3), v=np.abs(normal(3)) + 0.5)
+    yield "norm of channels", image, float32, node("LpNormalization", axis=1, p=2), []
+    microsoft = dict(domain="com.microsoft")
+    yield "biased Gelu", text, float32, node("BiasGelu", ["b"], **microsoft), constants(b=normal(6))
     yield "product of integers", text, TensorProto.UINT8, node("MatMulInteger", ["w", "z"]), constants(
         w=bytes_of(6, 5), z=np.uint8(120))
     yield "convolution of integers", image, TensorProto.UINT8, node("ConvInteger", ["w", "z"], pads=[1, 1]), constants(
@@ -76,7 +79,8 @@ def model_of_node(shape, element_type, node, initializers):
     info = helper.make_tensor_value_info
     result = TensorProto.FLOAT if "Integer" not in node.op_type else TensorProto.INT32
     graph = helper.make_graph([node], "node", [info("x", element_type, shape)], [info("y", result, None)], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    opsets = [helper.make_opsetid(name, version) for name, version in (("", 19), ("com.microsoft", 1))]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def compare(tool, folder, model, times, runs):

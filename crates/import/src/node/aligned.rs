@@ -23,6 +23,8 @@ enum Open {
     AllButLast(usize),
     /// Those before the attribute `axis`, which is the last one by default.
     BeforeAxis,
+    /// All but the attribute `axis`, which is the last one by default.
+    AllButAxis,
     /// All but the features of a normalization that reads its statistics.
     AllButFeatures,
 }
@@ -33,8 +35,8 @@ const ALIGNED: [Aligned; 6] = [
         open: Open::All,
     },
     Aligned {
-        ops: "FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul \
-              RFFT RGBToHSV",
+        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
+              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV",
         open: Open::AllButLast(1),
     },
     Aligned {
@@ -45,8 +47,11 @@ const ALIGNED: [Aligned; 6] = [
         ops: "OnnxLayerNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
         open: Open::BeforeAxis,
     },
-    Aligned { ops: "OnnxBatchNormalization", open: Open::AllButFeatures },
-    Aligned { ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", open: Open::AllButFeatures },
+    Aligned { ops: "OnnxLpNormalization", open: Open::AllButAxis },
+    Aligned {
+        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization",
+        open: Open::AllButFeatures,
+    },
 ];
 
 /// The true sizes of the first input, where they are open, with their bounds.
@@ -70,18 +75,19 @@ impl NodeContext<'_, '_> {
         let rank = self.rank(x);
         // The ranks of products follow the larger one.
         let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
-        let most = match aligned.open {
-            Open::All => rank,
-            Open::AllButLast(count) => rank.saturating_sub(count),
-            Open::BeforeAxis => self.dimension(self.attributes().int_or("axis", -1)?, rank)?,
-            Open::AllButFeatures => rank,
-        };
-        let features = match aligned.open {
-            Open::AllButFeatures => self.features(rank)?,
-            _ => Some(rank),
+        let axis = || self.dimension(self.attributes().int_or("axis", -1)?, rank);
+        let may_be_open = match aligned.open {
+            Open::All => (0..rank, None),
+            Open::AllButLast(count) => (0..rank.saturating_sub(count), None),
+            Open::BeforeAxis => (0..axis()?, None),
+            Open::AllButAxis => (0..rank, Some(axis()?)),
+            Open::AllButFeatures => match self.features(rank)? {
+                Some(features) => (0..rank, Some(features)),
+                None => return Ok(None),
+            },
         };
         let fits =
-            features.is_some_and(|feature| (0..rank).all(|d| !is_open(x, d) || d < most && d != feature));
+            (0..rank).all(|d| !is_open(x, d) || may_be_open.0.contains(&d) && may_be_open.1 != Some(d));
         if !self.is_bounded(x) || self.inputs()[0].array() != Some(x) || !is_alone || !fits {
             return Ok(None);
         }
