@@ -80,7 +80,7 @@ const BATCHED: [Batched; 15] = [
     },
     Batched { ops: "TFLiteFullyConnected", inputs: FIRST, outputs: &[0], holds: Rank(2) },
     Batched { ops: "AdjustContrastv2", inputs: FIRST, outputs: &[0], holds: Rank(4) },
-    Batched { ops: "OnnxGatherElements", inputs: &[(0, 0), (1, 0)], outputs: &[0], holds: Axis(0) },
+    Batched { ops: "OnnxHardmax", inputs: FIRST, outputs: &[0], holds: Axis(0) },
     Batched {
         ops: "OnnxMsQLinearAdd OnnxMsQLinearMul",
         inputs: &[(0, 0), (3, 0)],
