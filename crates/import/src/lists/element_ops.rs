@@ -46,10 +46,17 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn reserve(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let sizes = cx.declared_sizes(0)?;
     let element = cx.element_of(sizes)?;
-    let count = cx.constant_i64(1)?;
+    let named = match cx.position_input(1)? {
+        Length::Dynamic(id) => cx.named_size(id).map(|_| id).zip(cx.range(id).high),
+        Length::Known(_) => None,
+    };
+    let count = named.map_or_else(|| cx.constant_i64(1), |(_, most)| Ok(most))?;
     let fits = (0..=i64::from(i32::MAX)).contains(&count);
     cx.check(fits, || format!("num_elements: expected an int32 >= 0, got {count}"))?;
-    let list = zero_list(element, count);
+    let mut list = zero_list(element, count);
+    if let Some((length, _)) = named {
+        list.length = Length::Dynamic(length);
+    }
     Ok(vec![cx.new_list(list)])
 }
 
