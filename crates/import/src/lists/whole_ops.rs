@@ -176,9 +176,7 @@ fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     }
     let (count, size) = match (list.length, list.capacity) {
         _ if declared >= 0 => (declared, None),
-        (Length::Dynamic(length), Some(capacity)) if cx.named_size(length).is_some() => {
-            (capacity, Some(length))
-        }
+        (Length::Dynamic(length), Some(capacity)) if cx.has_named_sizes() => (capacity, Some(length)),
         _ => (cx.known_length(&list)?, None),
     };
     let shape = array_element(cx, &list, 1)?;

@@ -4,6 +4,7 @@
 
 use crate::node::accepted::takes_bounded;
 use crate::node::context::NodeContext;
+use crate::ops::onnx::transformed_axis;
 use crate::values::value::Value;
 use hlo::InstructionId;
 use support::Result;
@@ -25,11 +26,13 @@ enum Open {
     BeforeAxis,
     /// All but the attribute `axis`, which is the last one by default.
     AllButAxis,
+    /// All but the one that is transformed, and the parts of complex numbers.
+    AllButTransformed,
     /// All but the features of a normalization that reads its statistics.
     AllButFeatures,
 }
 
-const ALIGNED: [Aligned; 6] = [
+const ALIGNED: [Aligned; 7] = [
     Aligned {
         ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu",
         open: Open::All,
@@ -48,6 +51,7 @@ const ALIGNED: [Aligned; 6] = [
         open: Open::BeforeAxis,
     },
     Aligned { ops: "OnnxLpNormalization", open: Open::AllButAxis },
+    Aligned { ops: "OnnxDFT", open: Open::AllButTransformed },
     Aligned {
         ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization",
         open: Open::AllButFeatures,
@@ -71,21 +75,26 @@ impl NodeContext<'_, '_> {
         };
         let arrays: Vec<InstructionId> = self.inputs().iter().filter_map(|input| input.array()).collect();
         let Some((&x, others)) = arrays.split_first() else { return Ok(None) };
-        let is_open = |id: InstructionId, d: usize| self.array(id).dimensions[d].is_dynamic;
         let rank = self.rank(x);
         // The ranks of products follow the larger one.
         let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
+        let transformed = match aligned.open {
+            Open::AllButTransformed => transformed_axis(self, rank)?,
+            _ => 0,
+        };
         let axis = || self.dimension(self.attributes().int_or("axis", -1)?, rank);
         let may_be_open = match aligned.open {
             Open::All => (0..rank, None),
             Open::AllButLast(count) => (0..rank.saturating_sub(count), None),
             Open::BeforeAxis => (0..axis()?, None),
             Open::AllButAxis => (0..rank, Some(axis()?)),
+            Open::AllButTransformed => (0..rank.saturating_sub(1), Some(transformed)),
             Open::AllButFeatures => match self.features(rank)? {
                 Some(features) => (0..rank, Some(features)),
                 None => return Ok(None),
             },
         };
+        let is_open = |id: InstructionId, d: usize| self.array(id).dimensions[d].is_dynamic;
         let fits =
             (0..rank).all(|d| !is_open(x, d) || may_be_open.0.contains(&d) && may_be_open.1 != Some(d));
         if !self.is_bounded(x) || self.inputs()[0].array() != Some(x) || !is_alone || !fits {

@@ -113,12 +113,7 @@ fn dft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(rank >= 2 && matches!(sizes[rank - 1], 1 | 2), || {
         format!("expected a last dimension of one or two parts, got {}", list(&sizes))
     })?;
-    let axis = if opset(cx)? < 20 {
-        cx.attributes().int_or("axis", 1)?
-    } else {
-        number(cx, 2)?.map_or(-2, |axis| axis as i64)
-    };
-    let axis = cx.dimension(axis, rank)?;
+    let axis = transformed_axis(cx, rank)?;
     cx.check(axis + 1 < rank, || "the last dimension cannot be transformed".to_owned())?;
     let length = number(cx, 1)?.map(|length| length as i64);
     let (onesided, inverse) = (flag(cx, "onesided", false)?, flag(cx, "inverse", false)?);
@@ -128,6 +123,16 @@ fn dft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let rows = cx.transpose(x, &order)?;
     let y = transformed(cx, rows, length.unwrap_or(default), onesided, inverse)?;
     cx.transpose(y, &order)
+}
+
+/// The dimension that `OnnxDFT` transforms.
+pub(crate) fn transformed_axis(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<usize> {
+    let axis = if opset(cx)? < 20 {
+        cx.attributes().int_or("axis", 1)?
+    } else {
+        number(cx, 2)?.map_or(-2, |axis| axis as i64)
+    };
+    cx.dimension(axis, rank)
 }
 
 /// Transforms of overlapping frames. Inputs: the signal (batch, length, parts), the distance of
