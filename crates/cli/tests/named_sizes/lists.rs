@@ -5,8 +5,8 @@ use crate::support::{succeed, tfcompile};
 use shape::Literal;
 use std::collections::BTreeMap;
 
-/// A loop over the rows of `x`, which writes their squares to a list in reverse order; and blocks of
-/// pixels in the batch, and back.
+/// A loop over the rows of `x`, which writes their squares to a list in reverse order; and blocks
+/// of pixels in the batch, and back.
 const LOOP: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
        attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }

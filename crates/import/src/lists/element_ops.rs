@@ -42,8 +42,8 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// `TensorListReserve(element_shape, num_elements)`: zeros. A number that follows from open sizes has
-/// room for the largest one.
+/// `TensorListReserve(element_shape, num_elements)`: zeros. There is room for the largest number
+/// that follows from open sizes.
 fn reserve(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let sizes = cx.declared_sizes(0)?;
     let element = cx.element_of(sizes)?;

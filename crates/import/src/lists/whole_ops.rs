@@ -35,9 +35,10 @@ fn rows_of(cx: &mut NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> 
     let Some((&count, rest)) = sizes.split_first() else {
         return Err(cx.invalid("expected a tensor of rank 1 or more, got a scalar"));
     };
-    let length = match shape.dimensions[0].is_dynamic {
-        true => Length::Dynamic(cx.true_size(tensor, 0)?),
-        false => Length::Known(count),
+    let length = if shape.dimensions[0].is_dynamic {
+        Length::Dynamic(cx.true_size(tensor, 0)?)
+    } else {
+        Length::Known(count)
     };
     let (element, tensor) = match names(cx, tensor) {
         // Only the number of rows is open.

@@ -4,7 +4,6 @@
 
 use crate::node::accepted::takes_bounded;
 use crate::node::context::NodeContext;
-use crate::ops::onnx::transformed_axis;
 use crate::values::value::Value;
 use hlo::InstructionId;
 use support::Result;
@@ -79,7 +78,7 @@ impl NodeContext<'_, '_> {
         // The ranks of products follow the larger one.
         let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
         let transformed = match aligned.open {
-            Open::AllButTransformed => transformed_axis(self, rank)?,
+            Open::AllButTransformed => self.transformed_axis(rank)?,
             _ => 0,
         };
         let axis = || self.dimension(self.attributes().int_or("axis", -1)?, rank);
@@ -103,6 +102,19 @@ impl NodeContext<'_, '_> {
         let whole = self.split(x)?;
         self.replace_input(0, whole.data);
         Ok(Some(OpenSizes { sizes: whole.sizes, bounds: self.sizes(whole.data) }))
+    }
+
+    /// Returns the dimension that `OnnxDFT` transforms.
+    pub(crate) fn transformed_axis(&mut self, rank: usize) -> Result<usize> {
+        let axis = if self.attributes().int("opset")? < 20 {
+            self.attributes().int_or("axis", 1)?
+        } else if let Some(place) = self.place_of(2)? {
+            let axis = self.input(place)?;
+            self.fold_element(axis, 0).ok_or_else(|| self.not_constant(place, axis))?
+        } else {
+            -2
+        };
+        self.dimension(axis, rank)
     }
 
     /// Returns the dimension of the features of a normalization; `None` if it computes statistics.

@@ -215,7 +215,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// Returns the input of the node for an input of the op, which may be absent in ONNX.
-    fn place_of(&self, input: usize) -> Result<Option<usize>> {
+    pub(crate) fn place_of(&self, input: usize) -> Result<Option<usize>> {
         if self.attributes().has("operands") {
             let places = self.attributes().ints("operands")?;
             return Ok(places.get(input).and_then(|&place| usize::try_from(place).ok()));

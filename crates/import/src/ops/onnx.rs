@@ -33,7 +33,6 @@ mod trees;
 mod windows;
 
 use crate::node::rule::Rule;
-pub(crate) use signals::transformed_axis;
 
 /// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[

@@ -74,7 +74,7 @@ pub(crate) struct ListType {
     pub(crate) length: Option<i64>,
     /// The position of the named size that is the number of elements, if it is one. It is the same
     /// everywhere, so it is not among the arrays.
-    pub(crate) named: Option<usize>,
+    pub(crate) named: Option<u32>,
     pub(crate) bounds: Bounds,
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
 fn type_of_list(state: &State<'_>, list: &List) -> ListType {
     let named = match list.length {
         Length::Known(_) => None,
-        Length::Dynamic(id) => state.named_size(id),
+        Length::Dynamic(id) => state.named_size(id).and_then(|position| u32::try_from(position).ok()),
     };
     ListType { named, ..list.list_type() }
 }
@@ -149,7 +149,9 @@ pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[I
 fn rebuild_list(state: &mut State<'_>, list_type: &ListType, leaves: &[InstructionId]) -> List {
     let (buffers, length) = match (list_type.length, list_type.named, leaves) {
         (Some(length), _, buffers) => (buffers, Length::Known(length)),
-        (None, Some(position), buffers) => (buffers, Length::Dynamic(state.size_parameter(position))),
+        (None, Some(position), buffers) => {
+            (buffers, Length::Dynamic(state.size_parameter(position as usize)))
+        }
         (None, None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
         (None, None, []) => unreachable!("a list of unknown length without a leaf for its length"),
     };
@@ -280,7 +282,7 @@ fn convert_list(
             converted.push(state.repeat(length, prefix)?);
         }
         (None, Some(position)) => {
-            let length = state.size_parameter(position);
+            let length = state.size_parameter(position as usize);
             converted.push(state.repeat(length, prefix)?);
         }
         (None, None) => converted.extend(leaves.last()),
