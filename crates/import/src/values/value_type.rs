@@ -59,16 +59,18 @@ pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
                 None => ValueType::Array(shape),
             }
         }
-        Value::List(id) => ValueType::List(type_of_list(state, &state[id])),
+        Value::List(id) => ValueType::List(type_of_list(state, state.level(), &state[id])),
         other => ValueType::Same(other),
     }
 }
 
-/// Returns the type of a list, with the name of its length.
-fn type_of_list(state: &State<'_>, list: &List) -> ListType {
+/// Returns the type of a list of an open scope, with the name of its length.
+fn type_of_list(state: &State<'_>, level: usize, list: &List) -> ListType {
     let named = match list.length {
         Length::Known(_) => None,
-        Length::Dynamic(id) => state.named_size(id).and_then(|position| u32::try_from(position).ok()),
+        Length::Dynamic(id) => {
+            state.named_size_at(level, id).and_then(|position| u32::try_from(position).ok())
+        }
     };
     ListType { named, ..list.list_type() }
 }
@@ -179,8 +181,8 @@ impl State<'_> {
                     parts.into_iter().map(|part| self.bring_in_array(part)).collect();
                 Value::Array(crossing::assembled(self, &shape, &inner))
             }
-            Value::List(_) => {
-                let list_type = value_type(self, value);
+            Value::List(id) => {
+                let list_type = ValueType::List(type_of_list(self, self.level() - 1, &self[id]));
                 let inner = leaves_of(self, value, &list_type);
                 let inner: Vec<InstructionId> =
                     inner.into_iter().map(|leaf| self.bring_in_array(leaf)).collect();
@@ -220,7 +222,7 @@ pub(crate) fn coerce(state: &mut State<'_>, value: Value, value_type: &ValueType
         return Ok(Value::Array(crossing::coerced(state, id, target)?));
     }
     let (Value::List(id), ValueType::List(target)) = (value, value_type) else { return Ok(value) };
-    let source = type_of_list(state, &state[id]);
+    let source = type_of_list(state, state.level(), &state[id]);
     if source == *target {
         return Ok(value);
     }
