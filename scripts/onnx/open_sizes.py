@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 HIDDEN, FEATURES = 6, 5
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+TYPES = {"i": TensorProto.INT64, "u": TensorProto.FLOAT}
 
 
 def model(op, direction, has_lengths, generator):
@@ -46,7 +47,9 @@ def constants(**arrays):
 
 
 def nodes(generator):
-    """Other nodes: a name, the shape of the first input, its type, the node, and constants."""
+    """Other nodes: a name, the shape of the first input, its type, the node, and constants or shapes of further inputs,
+    which are indices i and updates u.
+    """
     normal = lambda *shape: generator.standard_normal(shape).astype(np.float32)
     bytes_of = lambda *shape: generator.integers(-100, 100, shape).astype(np.int8)
     text, image = ["batch", "time", 6], ["batch", 3, "time"]
@@ -55,6 +58,9 @@ def nodes(generator):
     yield "layer normalization", text, float32, node("LayerNormalization", ["s", "b"]), constants(s=normal(6), b=normal(6))
     yield "batch normalization", image, float32, node("BatchNormalization", ["s", "b", "m", "v"]), constants(
         s=normal(3), b=normal(3), m=normal(3), v=np.abs(normal(3)) + 0.5)
+    yield "norm of channels", image, float32, node("LpNormalization", axis=1, p=2), []
+    microsoft = dict(domain="com.microsoft")
+    yield "biased Gelu", text, float32, node("BiasGelu", ["b"], **microsoft), constants(b=normal(6))
     yield "product of integers", text, TensorProto.UINT8, node("MatMulInteger", ["w", "z"]), constants(
         w=bytes_of(6, 5), z=np.uint8(120))
     yield "convolution of integers", image, TensorProto.UINT8, node("ConvInteger", ["w", "z"], pads=[1, 1]), constants(
@@ -67,16 +73,27 @@ def nodes(generator):
     for mode in ("constant", "reflect", "edge", "wrap"):
         pads = constants(p=np.array([0, 0, 2, 0, 0, 5]))
         yield f"pads, {mode}", image, float32, node("Pad", ["p"], mode=mode), pads
+    rows = ["time", 6]
+    yield "gathered elements", text, float32, node("GatherElements", ["i"], axis=1), dict(i=text)
+    yield "four gathered elements", text, float32, node("GatherElements", ["i"], axis=1), dict(i=["batch", 4, 6])
+    yield "gathered rows of samples", text, float32, node("GatherND", ["i"], batch_dims=1), dict(i=["batch", "time", 1])
+    yield "gathered rows", rows, float32, node("GatherND", ["i"]), dict(i=["batch", "time", 1])
+    yield "scattered elements", text, float32, node("ScatterElements", ["i", "u"], axis=1, reduction="add"), dict(i=text, u=text)
+    yield "scattered rows", rows, float32, node("ScatterND", ["i", "u"], reduction="add"), dict(i=["batch", 1], u=["batch", 6])
     frames = constants(step=np.array(2), w=normal(6))
     yield "frames", ["batch", "time", 1], float32, helper.make_node("STFT", ["x", "step", "w"], ["y"]), frames
 
 
-def model_of_node(shape, element_type, node, initializers):
-    """A model of one node with one input."""
+def model_of_node(shape, element_type, node, more):
+    """A model of one node, whose further inputs are constants or have shapes. Returns it and the inputs by name."""
     info = helper.make_tensor_value_info
     result = TensorProto.FLOAT if "Integer" not in node.op_type else TensorProto.INT32
-    graph = helper.make_graph([node], "node", [info("x", element_type, shape)], [info("y", result, None)], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    shapes, initializers = ({}, more) if isinstance(more, list) else (more, [])
+    feeds = {"x": (shape, element_type), **{name: (own, TYPES[name]) for name, own in shapes.items()}}
+    inputs = [info(name, kind, own) for name, (own, kind) in feeds.items()]
+    graph = helper.make_graph([node], "node", inputs, [info("y", result, None)], initializers)
+    opsets = [helper.make_opsetid(name, version) for name, version in (("", 19), ("com.microsoft", 1))]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9), feeds
 
 
 def compare(tool, folder, model, times, runs):
@@ -104,10 +121,14 @@ def main():
     tool, generator = sys.argv[1], np.random.default_rng(0)
     outcomes = []
 
-    def arrays_of(feeds, sizes, kinds):
-        shape_of = lambda shape: [sizes.get(size, size) for size in shape]
-        return {name: generator.integers(0, 256, shape_of(shape)).astype(np.uint8) if kinds.get(name) == TensorProto.UINT8
-                else generator.standard_normal(shape_of(shape)).astype(np.float32) for name, shape in feeds.items()}
+    def array_of(shape, kind):
+        if kind == TensorProto.UINT8:
+            return generator.integers(0, 256, shape).astype(np.uint8)
+        # There are at least six times.
+        return generator.integers(-6, 6, shape) if kind == TensorProto.INT64 else generator.standard_normal(shape).astype(np.float32)
+
+    def arrays_of(feeds, sizes):
+        return {name: array_of([sizes.get(size, size) for size in shape], kind) for name, (shape, kind) in feeds.items()}
 
     def add(name, messages):
         for message in messages:
@@ -121,15 +142,16 @@ def main():
             layer, feeds = model(op, direction, has_lengths, generator)
             runs = []
             for time, batch in ((1, 1), (7, 3), (12, 4), (5, 1)):
-                arrays = arrays_of(feeds, {"time": time, "batch": batch}, {})
+                arrays = arrays_of({name: (shape, TensorProto.FLOAT) for name, shape in feeds.items()}, {"time": time, "batch": batch})
                 if has_lengths:
                     arrays["lengths"] = generator.integers(1, time + 1, batch).astype(np.int32)
                 runs.append(arrays)
             add(f"{op}, {direction}, lengths: {has_lengths}", compare(tool, folder, layer, "1..12", runs))
-        for name, shape, element_type, node, initializers in nodes(generator):
+        for name, shape, element_type, node, more in nodes(generator):
+            single, feeds = model_of_node(shape, element_type, node, more)
             sizes = [{"time": time, "batch": batch} for time, batch in ((6, 1), (13, 3), (24, 4), (17, 2))]
-            runs = [arrays_of({"x": shape}, size, {"x": element_type}) for size in sizes]
-            add(name, compare(tool, folder, model_of_node(shape, element_type, node, initializers), "6..24", runs))
+            runs = [arrays_of(feeds, size) for size in sizes]
+            add(name, compare(tool, folder, single, "6..24", runs))
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
     return 0 if outcomes and all(outcomes) else 1
 

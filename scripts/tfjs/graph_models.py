@@ -21,7 +21,7 @@ OWN_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s32": np.
 
 
 def random_input(generator, shape, indices=256, kind="normal"):
-    """An array of a shape such as f32[1,2]: normal or uniform numbers, a tone with noise, one of each row's
+    """An array of a shape such as f32[1,2]: normal, small, or uniform numbers, a tone with noise, one of each row's
     elements as 1, or whole numbers below `indices`.
     """
     dtype, sizes = re.fullmatch(r"(\w+)\[([\d,]*)\]", shape).groups()
@@ -34,7 +34,7 @@ def random_input(generator, shape, indices=256, kind="normal"):
         return np.eye(sizes[-1], dtype=OWN_TYPES[dtype])[generator.integers(0, sizes[-1], sizes[:-1])]
     if kind == "uniform":
         return generator.random(sizes).astype(OWN_TYPES[dtype])
-    noise = generator.standard_normal(sizes)
+    noise = generator.standard_normal(sizes) * (0.1 if kind == "small" else 1)
     if kind == "tone" and sizes:
         noise = 0.01 * noise + 0.5 * np.sin(0.09 * np.arange(sizes[-1]))
     return noise.astype(OWN_TYPES[dtype])

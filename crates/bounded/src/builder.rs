@@ -209,8 +209,16 @@ impl Builder {
 
     /// Returns the position of the named dimension whose size this is, if it is one.
     pub fn named_size(&self, id: InstructionId) -> Option<usize> {
+        self.named_size_at(self.level(), id)
+    }
+
+    /// Like [`Self::named_size`], for an instruction of an open scope.
+    pub fn named_size_at(&self, level: usize, id: InstructionId) -> Option<usize> {
+        if self.size_parameters.is_empty() {
+            return None;
+        }
         let mut id = id;
-        for level in (0..self.scopes.len()).rev() {
+        for level in (0..=level).rev() {
             id = self.origin(level, id);
             if level == 0 {
                 break;

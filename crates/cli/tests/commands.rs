@@ -234,6 +234,11 @@ fn names_come_from_the_model_and_wrong_ones_are_errors() {
     assert!(say(&["--multiversion", "v3", "--target-cpu", "haswell"]).contains("remove one of them"));
     assert!(say(&["--multiversion", "v3", "--target", "aarch64-linux"]).contains("x86-64"));
     assert!(say(&["--target", "pdp11"]).contains("pdp11"));
+    let text = say(&["--config=c.pbtxt", "--dim=batch=1..4"]);
+    assert!(
+        text.contains("'--dim") && text.contains("dimension { name: \"batch\" min: 1 max: 64 }"),
+        "{text}"
+    );
     assert!(say(&["--precise", "--allow-winograd"]).contains("cannot be used with"));
     assert!(say(&["--precise", "--allow-tf32"]).contains("cannot be used with"));
     assert!(say(&["--sanitize", "everything"]).contains("address or thread"));

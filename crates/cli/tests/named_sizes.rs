@@ -1,5 +1,7 @@
 //! Programs whose callers choose sizes: `--dim batch=1..64` and `--size batch=7`.
 
+mod lists;
+
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
 use shape::Literal;
@@ -376,6 +378,8 @@ node { name: "last" op: "OnnxArgMax" input: "x" attr { key: "Tin" value { list {
        attr { key: "operands" value { list { i: 0 } } } attr { key: "keepdims" value { i: 0 } } attr { key: "select_last_index" value { i: 1 } } }
 node { name: "real" op: "OnnxDequantizeLinear" input: "bytes" input: "bytes:1" input: "bytes:2" attr { key: "Tin" value { list { type: DT_UINT8 type: DT_FLOAT type: DT_UINT8 } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
 node { name: "written" op: "OnnxScatterElements" input: "x" input: "zero" input: "five" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 i: 2 } } } }
+node { name: "ends" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } dim { size: 1 } } int_val: -1 int_val: 1 } } } }
+node { name: "rows" op: "OnnxGatherND" input: "x" input: "ends" attr { key: "Tin" value { list { type: DT_FLOAT type: DT_INT32 } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } attr { key: "operands" value { list { i: 0 i: 1 } } } }
 node { name: "samples" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 1 int_val: -1 int_val: 1 } } } }
 node { name: "sample" op: "Reshape" input: "x" input: "samples" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "twice" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 2 int_val: 1 int_val: 1 } } } }
@@ -413,9 +417,9 @@ fn results_of_ops(fetches: &[&str]) -> Vec<(Vec<i64>, Vec<f64>)> {
 
 #[test]
 fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
-    let fetches = "rolled erfc placed table wide bytes bytes:1 ordered last real written layer:1";
+    let fetches = "rolled erfc placed table wide bytes bytes:1 ordered last real written rows layer:1";
     let fetches: Vec<&str> = fetches.split(' ').collect();
-    let expected: [(&[i64], &[f64]); 12] = [
+    let expected: [(&[i64], &[f64]); 13] = [
         (&[3], &[1.0, 2.0, 0.0]),
         (&[3], &[1.0, 0.157_299_207, 0.004_677_735]),
         (&[3], &[0.0, 5.0, 0.0]),
@@ -427,6 +431,7 @@ fn ops_of_open_sizes_compute_what_those_of_fixed_ones_do() {
         (&[], &[2.0]),
         (&[3], &[0.0, 127.0 * 2.0 / 255.0, 2.0]),
         (&[3], &[5.0, 1.0, 2.0]),
+        (&[2], &[2.0, 1.0]),
         // From NumPy, which quantizes the input and the state of each step.
         (&[1, 3, 1], &[-0.1190806, 0.5074942, 0.6743573]),
     ];

@@ -32,6 +32,11 @@ pub(crate) fn message(error: &clap::Error) -> String {
             "'{word}' is neither a flag nor a command such as build, check, inspect, or run, which must come first. This \
              command does not take any arguments other than flags. See --help."
         ),
+        // The other flags describe what a config states.
+        None if error.kind() == ErrorKind::ArgumentConflict && sentence.contains("'--config") => format!(
+            "{sentence}: the config states feeds, fetches, and sizes. Write them there, open sizes as shape {{ dim {{ size: -1 \
+             name: \"batch\" }} }} and dimension {{ name: \"batch\" min: 1 max: 64 }}, or leave out --config. See --help."
+        ),
         None => format!("{sentence}. See --help."),
     }
 }

@@ -42,14 +42,22 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// `TensorListReserve(element_shape, num_elements)`: zeros.
+/// `TensorListReserve(element_shape, num_elements)`: zeros. There is room for the largest number
+/// that follows from open sizes.
 fn reserve(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let sizes = cx.declared_sizes(0)?;
     let element = cx.element_of(sizes)?;
-    let count = cx.constant_i64(1)?;
+    let open = match cx.position_input(1)? {
+        Length::Dynamic(id) if cx.has_named_sizes() => cx.range(id).high.map(|most| (id, most)),
+        _ => None,
+    };
+    let count = open.map_or_else(|| cx.constant_i64(1), |(_, most)| Ok(most.max(0)))?;
     let fits = (0..=i64::from(i32::MAX)).contains(&count);
     cx.check(fits, || format!("num_elements: expected an int32 >= 0, got {count}"))?;
-    let list = zero_list(element, count);
+    let mut list = zero_list(element, count);
+    if let Some((length, _)) = open {
+        list.length = Length::Dynamic(length);
+    }
     Ok(vec![cx.new_list(list)])
 }
 

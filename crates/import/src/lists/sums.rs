@@ -96,7 +96,7 @@ fn leaf_is_length(list: &ListType) -> Vec<bool> {
         }
         _ => Vec::new(),
     };
-    if list.length.is_none() {
+    if list.has_length() {
         leaves.push(true);
     }
     leaves

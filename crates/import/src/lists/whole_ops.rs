@@ -35,25 +35,42 @@ fn rows_of(cx: &mut NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> 
     let Some((&count, rest)) = sizes.split_first() else {
         return Err(cx.invalid("expected a tensor of rank 1 or more, got a scalar"));
     };
+    let length = if shape.dimensions[0].is_dynamic {
+        Length::Dynamic(cx.true_size(tensor, 0)?)
+    } else {
+        Length::Known(count)
+    };
     let (element, tensor) = match names(cx, tensor) {
-        Some(names) if names[0].is_none() => {
+        // Only the number of rows is open.
+        _ if shape.dimensions[1..].iter().all(|d| !d.is_dynamic) => {
+            (ElementType::Array(ArrayShape::new(shape.element_type, rest)), cx.split(tensor)?.data)
+        }
+        Some(names) => {
             let row = ArrayShape {
                 dimensions: shape.dimensions[1..].to_vec(),
                 ..ArrayShape::new(shape.element_type, &[])
             };
             (ElementType::Named(row, names[1..].to_vec()), cx.split(tensor)?.data)
         }
-        _ if !shape.is_static() => return Err(unnamed(&shape)),
-        _ => (ElementType::Array(ArrayShape::new(shape.element_type, rest)), tensor),
+        None => return Err(unnamed(&shape)),
     };
     Ok(List {
         element,
         capacity: Some(count),
         content: Content::Buffers(vec![tensor]),
-        length: Length::Known(count),
+        length,
         bounds: Bounds { most: count, ..Bounds::default() },
         only: None,
     })
+}
+
+/// Like [`rows_of`], for an array whose number of rows must be known.
+fn known_rows_of(cx: &mut NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
+    let list = rows_of(cx, tensor)?;
+    if let Length::Dynamic(_) = list.length {
+        return Err(unnamed(&cx.array(tensor)));
+    }
+    Ok(list)
 }
 
 /// `TensorListFromTensor(tensor, element_shape)`.
@@ -113,16 +130,21 @@ fn stacked(
     }
 }
 
-/// Gives the named dimensions of elements to an array of elements.
+/// Gives true sizes to an array of elements: those of its leading dimensions, and the named ones of
+/// elements.
 fn with_sizes_of(
     cx: &mut NodeContext<'_, '_>,
     whole: InstructionId,
+    lead: &[Option<InstructionId>],
     element: &ElementType,
 ) -> Result<InstructionId> {
-    let ElementType::Named(shape, names) = element else { return Ok(whole) };
-    let lead = cx.rank(whole) - shape.rank();
-    let mut sizes = vec![None; lead];
-    sizes.extend(names.iter().map(|name| name.map(|position| cx.size_parameter(position))));
+    let mut sizes = lead.to_vec();
+    match element {
+        ElementType::Named(_, names) => {
+            sizes.extend(names.iter().map(|name| name.map(|position| cx.size_parameter(position))));
+        }
+        _ => sizes.resize(cx.rank(whole), None),
+    }
     cx.bounded(whole, &sizes)
 }
 
@@ -153,10 +175,14 @@ fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             format!("expected a list of {declared} elements (num_elements), got {length}")
         })?;
     }
-    let count = if declared >= 0 { declared } else { cx.known_length(&list)? };
+    let (count, size) = match (list.length, list.capacity) {
+        _ if declared >= 0 => (declared, None),
+        (Length::Dynamic(length), Some(capacity)) if cx.has_named_sizes() => (capacity, Some(length)),
+        _ => (cx.known_length(&list)?, None),
+    };
     let shape = array_element(cx, &list, 1)?;
     let stacked = stacked(cx, &list, &shape, count)?;
-    Ok(vec![Value::Array(with_sizes_of(cx, stacked, &list.element)?)])
+    Ok(vec![Value::Array(with_sizes_of(cx, stacked, &[size], &list.element)?)])
 }
 
 /// `TensorListGather(list, indices, element_shape)`.
@@ -177,14 +203,16 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     };
     let whole = stacked(cx, &list, &shape, count)?;
     let gathered = cx.gather_along(whole, indices, 0, 0)?;
-    Ok(vec![Value::Array(with_sizes_of(cx, gathered, &list.element)?)])
+    let size = cx.split(indices)?.sizes[0];
+    let gathered = cx.split(gathered)?.data;
+    Ok(vec![Value::Array(with_sizes_of(cx, gathered, &[size], &list.element)?)])
 }
 
 /// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: writes row `i` to
 /// position `indices[i]`.
 fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let tensor = cx.input(0)?;
-    let rows = rows_of(cx, tensor)?;
+    let rows = known_rows_of(cx, tensor)?;
     check_declared(cx, &rows.element, 2)?;
     let declared = if cx.inputs().len() > 3 { cx.constant_i64(3)? } else { -1 };
     let highest = match known_positions(cx, 1)? {
@@ -211,7 +239,7 @@ fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
     list.only = None;
     let tensor = cx.input(1)?;
-    let rows = rows_of(cx, tensor)?;
+    let rows = known_rows_of(cx, tensor)?;
     if let Some(positions) = known_positions(cx, 2)? {
         let end = positions.iter().copied().max().unwrap_or(-1).saturating_add(1);
         match list.length {
@@ -307,7 +335,7 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         )
     })?;
     let parts = cx.reshape(tensor, &[&[count, size], rest].concat())?;
-    let list = rows_of(cx, parts)?;
+    let list = known_rows_of(cx, parts)?;
     Ok(vec![cx.new_list(list)])
 }
 
@@ -378,7 +406,7 @@ fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let lists = cx.list(0)?;
     let tensor = cx.input(1)?;
     let count = cx.known_length(&lists)?;
-    let rows = rows_of(cx, tensor)?;
+    let rows = known_rows_of(cx, tensor)?;
     cx.check(rows.capacity == Some(count), || {
         format!(
             "expected one row for each of the {count} lists, got a tensor of shape {:?}",

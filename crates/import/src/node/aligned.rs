@@ -23,18 +23,22 @@ enum Open {
     AllButLast(usize),
     /// Those before the attribute `axis`, which is the last one by default.
     BeforeAxis,
+    /// All but the attribute `axis`, which is the last one by default.
+    AllButAxis,
+    /// All but the one that is transformed, and the parts of complex numbers.
+    AllButTransformed,
     /// All but the features of a normalization that reads its statistics.
     AllButFeatures,
 }
 
-const ALIGNED: [Aligned; 6] = [
+const ALIGNED: [Aligned; 7] = [
     Aligned {
         ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu",
         open: Open::All,
     },
     Aligned {
-        ops: "FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul \
-              RFFT RGBToHSV",
+        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
+              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV",
         open: Open::AllButLast(1),
     },
     Aligned {
@@ -45,8 +49,12 @@ const ALIGNED: [Aligned; 6] = [
         ops: "OnnxLayerNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
         open: Open::BeforeAxis,
     },
-    Aligned { ops: "OnnxBatchNormalization", open: Open::AllButFeatures },
-    Aligned { ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", open: Open::AllButFeatures },
+    Aligned { ops: "OnnxLpNormalization", open: Open::AllButAxis },
+    Aligned { ops: "OnnxDFT", open: Open::AllButTransformed },
+    Aligned {
+        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization",
+        open: Open::AllButFeatures,
+    },
 ];
 
 /// The true sizes of the first input, where they are open, with their bounds.
@@ -66,28 +74,47 @@ impl NodeContext<'_, '_> {
         };
         let arrays: Vec<InstructionId> = self.inputs().iter().filter_map(|input| input.array()).collect();
         let Some((&x, others)) = arrays.split_first() else { return Ok(None) };
-        let is_open = |id: InstructionId, d: usize| self.array(id).dimensions[d].is_dynamic;
         let rank = self.rank(x);
         // The ranks of products follow the larger one.
         let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
-        let most = match aligned.open {
-            Open::All => rank,
-            Open::AllButLast(count) => rank.saturating_sub(count),
-            Open::BeforeAxis => self.dimension(self.attributes().int_or("axis", -1)?, rank)?,
-            Open::AllButFeatures => rank,
+        let transformed = match aligned.open {
+            Open::AllButTransformed => self.transformed_axis(rank)?,
+            _ => 0,
         };
-        let features = match aligned.open {
-            Open::AllButFeatures => self.features(rank)?,
-            _ => Some(rank),
+        let axis = || self.dimension(self.attributes().int_or("axis", -1)?, rank);
+        let may_be_open = match aligned.open {
+            Open::All => (0..rank, None),
+            Open::AllButLast(count) => (0..rank.saturating_sub(count), None),
+            Open::BeforeAxis => (0..axis()?, None),
+            Open::AllButAxis => (0..rank, Some(axis()?)),
+            Open::AllButTransformed => (0..rank.saturating_sub(1), Some(transformed)),
+            Open::AllButFeatures => match self.features(rank)? {
+                Some(features) => (0..rank, Some(features)),
+                None => return Ok(None),
+            },
         };
+        let is_open = |id: InstructionId, d: usize| self.array(id).dimensions[d].is_dynamic;
         let fits =
-            features.is_some_and(|feature| (0..rank).all(|d| !is_open(x, d) || d < most && d != feature));
+            (0..rank).all(|d| !is_open(x, d) || may_be_open.0.contains(&d) && may_be_open.1 != Some(d));
         if !self.is_bounded(x) || self.inputs()[0].array() != Some(x) || !is_alone || !fits {
             return Ok(None);
         }
         let whole = self.split(x)?;
         self.replace_input(0, whole.data);
         Ok(Some(OpenSizes { sizes: whole.sizes, bounds: self.sizes(whole.data) }))
+    }
+
+    /// Returns the dimension that `OnnxDFT` transforms.
+    pub(crate) fn transformed_axis(&mut self, rank: usize) -> Result<usize> {
+        let axis = if self.attributes().int("opset")? < 20 {
+            self.attributes().int_or("axis", 1)?
+        } else if let Some(place) = self.place_of(2)? {
+            let axis = self.input(place)?;
+            self.fold_element(axis, 0).ok_or_else(|| self.not_constant(place, axis))?
+        } else {
+            -2
+        };
+        self.dimension(axis, rank)
     }
 
     /// Returns the dimension of the features of a normalization; `None` if it computes statistics.

@@ -45,16 +45,15 @@ use Condition::{Always, Axis, ChannelsFirst, Not, Rank, SameRanks, Unpadded, Unr
 
 const FIRST: &[(usize, usize)] = &[(0, 0)];
 
-const BATCHED: [Batched; 20] = [
+const BATCHED: [Batched; 15] = [
     Batched {
         ops: "AvgPool AvgPool3D Conv Conv2D Conv3D DepthToSpace DepthwiseConv2dNative ExtractImagePatches \
               FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel LRN MaxPool MaxPool3D \
               MaxPoolV2 ResizeBilinear ResizeNearestNeighbor SpaceToDepth \
               OnnxConvTranspose OnnxDepthToSpace OnnxGlobalAveragePool OnnxGlobalLpPool OnnxGlobalMaxPool \
-              OnnxGroupNormalization OnnxInstanceNormalization OnnxLRN OnnxLpPool OnnxMsBiasGelu \
-              OnnxMsBiasSplitGelu OnnxMsFastGelu OnnxMsFusedConv OnnxMsGelu OnnxMsQuickGelu OnnxQLinearConv \
-              OnnxMsQLinearAveragePool OnnxMsQLinearGlobalAveragePool OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid \
-              OnnxSpaceToDepth TFLiteAveragePool2d TFLiteConv2d TFLiteDepthwiseConv2d TFLiteMaxPool2d \
+              OnnxGroupNormalization OnnxInstanceNormalization OnnxLRN OnnxLpPool OnnxMsFusedConv OnnxQLinearConv \
+              OnnxMsQLinearAveragePool OnnxMsQLinearGlobalAveragePool OnnxSpaceToDepth \
+              TFLiteAveragePool2d TFLiteConv2d TFLiteDepthwiseConv2d TFLiteMaxPool2d \
               TFLiteResizeBilinear",
         inputs: FIRST,
         outputs: &[0, 0],
@@ -68,17 +67,10 @@ const BATCHED: [Batched; 20] = [
     },
     Batched {
         ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
-        inputs: FIRST,
-        outputs: &[0],
-        holds: Not("is_training"),
-    },
-    Batched {
-        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
         inputs: &[(0, 1), (1, 0), (2, 0), (3, 0), (4, 0)],
         outputs: &[1, 0, 0, 0, 0],
         holds: ChannelsFirst,
     },
-    Batched { ops: "OnnxBatchNormalization", inputs: FIRST, outputs: &[0], holds: Not("training_mode") },
     Batched { ops: "CropAndResize OnnxRoiAlign", inputs: &[(1, 0), (2, 0)], outputs: &[0], holds: Always },
     Batched {
         ops: "OnnxGemm OnnxMsFusedGemm",
@@ -86,28 +78,9 @@ const BATCHED: [Batched; 20] = [
         outputs: &[0],
         holds: Not("transA"),
     },
-    Batched {
-        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsMatMulIntegerToFloat \
-              OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV TFLiteFullyConnected",
-        inputs: FIRST,
-        outputs: &[0],
-        holds: Rank(2),
-    },
-    Batched {
-        ops: "BatchMatrixBandPart Cholesky FFT2D IFFT2D MatrixBandPart MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
-        inputs: FIRST,
-        outputs: &[0],
-        holds: Rank(3),
-    },
+    Batched { ops: "TFLiteFullyConnected", inputs: FIRST, outputs: &[0], holds: Rank(2) },
     Batched { ops: "AdjustContrastv2", inputs: FIRST, outputs: &[0], holds: Rank(4) },
-    Batched {
-        ops: "OnnxLayerNormalization OnnxLpNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
-        inputs: FIRST,
-        outputs: &[0, 0, 0],
-        holds: Axis(-1),
-    },
     Batched { ops: "OnnxHardmax", inputs: FIRST, outputs: &[0], holds: Axis(0) },
-    Batched { ops: "OnnxGatherElements", inputs: &[(0, 0), (1, 0)], outputs: &[0], holds: Axis(0) },
     Batched {
         ops: "OnnxMsQLinearAdd OnnxMsQLinearMul",
         inputs: &[(0, 0), (3, 0)],
@@ -242,7 +215,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// Returns the input of the node for an input of the op, which may be absent in ONNX.
-    fn place_of(&self, input: usize) -> Result<Option<usize>> {
+    pub(crate) fn place_of(&self, input: usize) -> Result<Option<usize>> {
         if self.attributes().has("operands") {
             let places = self.attributes().ints("operands")?;
             return Ok(places.get(input).and_then(|&place| usize::try_from(place).ok()));
@@ -264,7 +237,6 @@ impl NodeContext<'_, '_> {
                 let rank = rank(0).unwrap_or(0) as i64;
                 axis != 0 && axis != -rank
             }
-            Not("is_training") => !self.attributes().bool_or("is_training", true)?,
             Not(attribute) => self.attributes().int_or(attribute, 0)? == 0,
             SameRanks => places.iter().all(|&(place, _)| rank(place) == rank(places[0].0)),
             Unresized => self.keeps_samples(rank(0).unwrap_or(0))?,

@@ -72,6 +72,9 @@ pub(crate) struct ListType {
     pub(crate) content: Content<()>,
     /// Number of elements, if it is known at compile time.
     pub(crate) length: Option<i64>,
+    /// The position of the named size that is the number of elements, if it is one. It is the same
+    /// everywhere, so it is not among the arrays.
+    pub(crate) named: Option<u32>,
     pub(crate) bounds: Bounds,
 }
 
@@ -81,6 +84,7 @@ impl PartialEq for ListType {
             && self.capacity == other.capacity
             && self.content == other.content
             && self.length == other.length
+            && self.named == other.named
     }
 }
 
@@ -108,7 +112,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Returns the type of the list.
+    /// Returns the type of the list, without the name of its length.
     pub(crate) fn list_type(&self) -> ListType {
         let content = match &self.content {
             Content::Empty => Content::Empty,
@@ -121,7 +125,7 @@ impl List {
             Length::Dynamic(_) => None,
         };
         let (element, bounds) = (self.element.clone(), self.bounds);
-        ListType { element, capacity: self.capacity, content, length, bounds }
+        ListType { element, capacity: self.capacity, content, length, named: None, bounds }
     }
 
     /// True if the type is still being inferred, so that there are no buffers.
@@ -213,10 +217,15 @@ impl ListType {
                 leaves.push(ArrayShape::new(leaf.element_type, &[&[capacity], &leaf.sizes()[..]].concat()));
             }
         }
-        if self.length.is_none() {
+        if self.has_length() {
             leaves.push(ArrayShape::new(PrimitiveType::S32, &[]));
         }
         leaves
+    }
+
+    /// True if the length is one of the arrays.
+    pub(crate) fn has_length(&self) -> bool {
+        self.length.is_none() && self.named.is_none()
     }
 
     /// Returns the least type that includes two contents of an optional. Contents from different
@@ -234,6 +243,7 @@ impl ListType {
             capacity: self.capacity.zip(other.capacity).map(|(a, b)| a.max(b)),
             content: join_contents(&self.content, &other.content),
             length: self.length.filter(|_| self.length == other.length),
+            named: self.named.filter(|_| self.named == other.named),
             bounds: Bounds {
                 most: a.most.max(b.most),
                 peak: a.peak.max(b.peak),

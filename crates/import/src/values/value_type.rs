@@ -59,9 +59,20 @@ pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
                 None => ValueType::Array(shape),
             }
         }
-        Value::List(id) => ValueType::List(state[id].list_type()),
+        Value::List(id) => ValueType::List(type_of_list(state, state.level(), &state[id])),
         other => ValueType::Same(other),
     }
+}
+
+/// Returns the type of a list of an open scope, with the name of its length.
+fn type_of_list(state: &State<'_>, level: usize, list: &List) -> ListType {
+    let named = match list.length {
+        Length::Known(_) => None,
+        Length::Dynamic(id) => {
+            state.named_size_at(level, id).and_then(|position| u32::try_from(position).ok())
+        }
+    };
+    ListType { named, ..list.list_type() }
 }
 
 /// Returns the named dimensions of an array, or `None` if it has other bounded dimensions, or none
@@ -97,8 +108,10 @@ pub(crate) fn with_names(
 /// Returns the arrays that represent a value of a type, in a fixed order.
 pub(crate) fn leaves_of(state: &State<'_>, value: Value, value_type: &ValueType) -> Vec<InstructionId> {
     let mut leaves = leaves(state, value);
-    if let ValueType::Named(..) = value_type {
-        leaves.truncate(1);
+    match value_type {
+        ValueType::Named(..) => leaves.truncate(1),
+        ValueType::List(list) if list.named.is_some() => leaves.truncate(leaves.len().saturating_sub(1)),
+        _ => {}
     }
     leaves
 }
@@ -119,7 +132,7 @@ pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[I
         ValueType::Array(shape) => Value::Array(crossing::assembled(state, shape, leaves)),
         ValueType::Named(shape, names) => Value::Array(with_names(state, leaves[0], shape, names)),
         ValueType::List(list_type) => {
-            let mut list = rebuild_list(list_type, leaves);
+            let mut list = rebuild_list(state, list_type, leaves);
             if let Length::Dynamic(id) = list.length {
                 // After a loop that runs a known number of times, the length is a constant.
                 let known = state.fold(id).and_then(|l| l.scalar_at(0).as_i64());
@@ -135,11 +148,14 @@ pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[I
 }
 
 /// Returns the list that arrays represent.
-fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
-    let (buffers, length) = match (list_type.length, leaves) {
-        (Some(length), buffers) => (buffers, Length::Known(length)),
-        (None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
-        (None, []) => unreachable!("a list of unknown length without a leaf for its length"),
+fn rebuild_list(state: &mut State<'_>, list_type: &ListType, leaves: &[InstructionId]) -> List {
+    let (buffers, length) = match (list_type.length, list_type.named, leaves) {
+        (Some(length), _, buffers) => (buffers, Length::Known(length)),
+        (None, Some(position), buffers) => {
+            (buffers, Length::Dynamic(state.size_parameter(position as usize)))
+        }
+        (None, None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
+        (None, None, []) => unreachable!("a list of unknown length without a leaf for its length"),
     };
     let bounds = list_type.bounds;
     let content = match &list_type.content {
@@ -165,10 +181,11 @@ impl State<'_> {
                     parts.into_iter().map(|part| self.bring_in_array(part)).collect();
                 Value::Array(crossing::assembled(self, &shape, &inner))
             }
-            Value::List(_) => {
-                let list_type = value_type(self, value);
+            Value::List(id) => {
+                let list_type = ValueType::List(type_of_list(self, self.level() - 1, &self[id]));
+                let inner = leaves_of(self, value, &list_type);
                 let inner: Vec<InstructionId> =
-                    leaves(self, value).into_iter().map(|leaf| self.bring_in_array(leaf)).collect();
+                    inner.into_iter().map(|leaf| self.bring_in_array(leaf)).collect();
                 rebuild(self, &list_type, &inner)
             }
             handle => handle,
@@ -205,17 +222,17 @@ pub(crate) fn coerce(state: &mut State<'_>, value: Value, value_type: &ValueType
         return Ok(Value::Array(crossing::coerced(state, id, target)?));
     }
     let (Value::List(id), ValueType::List(target)) = (value, value_type) else { return Ok(value) };
-    let source = state[id].list_type();
+    let source = type_of_list(state, state.level(), &state[id]);
     if source == *target {
         return Ok(value);
     }
-    let leaves = state[id].leaves();
+    let leaves = leaves_of(state, value, &ValueType::List(source.clone()));
     let leaves = convert_list(state, &leaves, &source, target, &[])?;
     // Use exactly the arrays that the type prescribes, even if the length among them is a constant.
-    let mut list = rebuild_list(target, &leaves);
+    let mut list = rebuild_list(state, target, &leaves);
     list.bounds = state[id].bounds;
     list.bounds.fixed |= target.bounds.fixed;
-    if let (None, Some(&length)) = (target.length, leaves.last()) {
+    if let (true, Some(&length)) = (target.has_length(), leaves.last()) {
         // The length is known here, but not for other values of the type, so it remains one of the
         // arrays.
         list.length = Length::Dynamic(length);
@@ -242,7 +259,7 @@ fn convert_list(
             Content::Buffers(()) => {
                 let actual = from.capacity.ok_or_else(no_capacity)?;
                 let inner = [prefix, &[actual]].concat();
-                let buffers = &leaves[..leaves.len() - usize::from(from.length.is_none())];
+                let buffers = &leaves[..leaves.len() - usize::from(from.has_length())];
                 for buffer in convert_elements(state, buffers, &from.element, &to.element, &inner)? {
                     converted.push(state.pad_end(buffer, prefix.len(), capacity - actual)?);
                 }
@@ -259,14 +276,18 @@ fn convert_list(
             }
         }
     }
-    match (from.length, to.length) {
-        (Some(length), None) => {
+    match (from.length, from.named) {
+        _ if !to.has_length() => {}
+        (Some(length), _) => {
             let length = i32::try_from(length).map_err(|_| Error::unsupported("a list is too long"))?;
             let length = state.literal(Literal::scalar(length));
             converted.push(state.repeat(length, prefix)?);
         }
+        (None, Some(position)) => {
+            let length = state.size_parameter(position as usize);
+            converted.push(state.repeat(length, prefix)?);
+        }
         (None, None) => converted.extend(leaves.last()),
-        (_, Some(_)) => {}
     }
     Ok(converted)
 }
@@ -450,7 +471,7 @@ mod tests {
     fn list(capacity: i64, length: Option<i64>, content: Content<()>) -> ListType {
         let element = ElementType::Array(ArrayShape::new(PrimitiveType::F32, &[3]));
         let bounds = Bounds { most: length.unwrap_or(capacity), ..Bounds::default() };
-        ListType { element, capacity: Some(capacity), content, length, bounds }
+        ListType { element, capacity: Some(capacity), content, length, named: None, bounds }
     }
 
     /// The effect of an iteration on a list: it ends `most` elements longer and is `peak` longer

@@ -5,8 +5,9 @@ use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::windows::Format;
 use bounded::list;
+use bounded::{Size, bounds, run_time};
 use hlo::{InstructionId, SliceDimension};
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("SpaceToDepth", space_to_depth).types("T", ALL),
@@ -131,6 +132,7 @@ fn space_to_batch_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let (x, samples) = open_batch(cx, x)?;
     let blocks = Blocks::new(cx, blocks, edges, &sizes)?;
     let rank = blocks.sizes.len();
     let mut padding = vec![(0, 0, 0); sizes.len()];
@@ -148,22 +150,41 @@ fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
             list(&blocks.sizes)
         )
     })?;
-    let batch = cx.checked_product(&[sizes[0], blocks.count])?;
+    cx.checked_product(&[sizes[0], blocks.count])?;
+    let batch = cx.size_sum(Size::known(0), samples, blocks.count)?;
+    let batch = batch.ok_or_else(|| cx.invalid("the number of blocks is too large"))?;
     let (mut split, mut result) = (vec![sizes[0]], vec![batch]);
     let mut permutation: Vec<usize> = (0..rank).map(|d| 2 * d + 2).collect();
     permutation.push(0);
     for d in 0..rank {
         let count = padded_sizes[d + 1] / blocks.sizes[d];
         split.extend([count, blocks.sizes[d]]);
-        result.push(count);
+        result.push(Size::known(count));
         permutation.push(2 * d + 1);
     }
     split.extend(&sizes[rank + 1..]);
-    result.extend(&sizes[rank + 1..]);
+    result.extend(sizes[rank + 1..].iter().copied().map(Size::known));
     permutation.extend(2 * rank + 1..split.len());
     let apart = cx.reshape(padded, &split)?;
     let moved = cx.transpose(apart, &permutation)?;
-    cx.reshape(moved, &result)
+    let mut true_sizes = vec![None; split.len()];
+    true_sizes[rank] = run_time(&[samples])[0];
+    let moved = cx.bounded(moved, &true_sizes)?;
+    cx.reshape_to(moved, &result)
+}
+
+/// The whole array and its number of samples, the only size that may be open.
+fn open_batch(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<(InstructionId, Size)> {
+    let whole = cx.split(x)?;
+    if whole.sizes.iter().skip(1).any(Option::is_some) {
+        return Err(Error::unsupported(
+            "a dimension other than the batch is open, which blocks do not support; fix its size",
+        )
+        .coded(Code::BoundedSize));
+    }
+    let sizes = cx.all_sizes(x)?;
+    let samples = sizes.first().copied().ok_or_else(|| cx.invalid("expected an array, got a scalar"))?;
+    Ok((whole.data, samples))
 }
 
 fn batch_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -185,8 +206,18 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     cx.check(sizes[0] % blocks.count == 0, || {
         format!("the batch size {} is not a multiple of the {} elements of a block", sizes[0], blocks.count)
     })?;
-    let batch = sizes[0] / blocks.count;
+    let (_, samples) = open_batch(cx, x)?;
+    let samples = cx.size_quotient(samples, blocks.count)?;
+    let samples = samples.ok_or_else(|| {
+        cx.invalid(format!(
+            "the batch size is not known to be a multiple of the {} elements of a block",
+            blocks.count
+        ))
+    })?;
+    let batch = bounds(&[samples])[0];
     let split = [&blocks.sizes, &[batch][..], &sizes[1..]].concat();
+    let mut apart: Vec<Size> = split.iter().copied().map(Size::known).collect();
+    apart[rank] = samples;
     let (mut permutation, mut merged) = (vec![rank], vec![batch]);
     let mut slices = vec![SliceDimension { start: 0, limit: batch, stride: 1 }];
     for d in 0..rank {
@@ -202,8 +233,12 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     permutation.extend(2 * rank + 1..split.len());
     merged.extend(&sizes[rank + 1..]);
     slices.extend(sizes[rank + 1..].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }));
-    let apart = cx.reshape(x, &split)?;
-    let moved = cx.transpose(apart, &permutation)?;
+    let apart = cx.reshape_to(x, &apart)?;
+    let apart = cx.split(apart)?;
+    let moved = cx.transpose(apart.data, &permutation)?;
     let whole = cx.reshape(moved, &merged)?;
-    cx.slice(whole, slices)
+    let cropped = cx.slice(whole, slices)?;
+    let mut true_sizes = vec![None; merged.len()];
+    true_sizes[0] = apart.sizes[rank];
+    cx.bounded(cropped, &true_sizes)
 }

@@ -153,11 +153,12 @@ fn full_indices(cx: &mut NodeContext<'_, '_>, indices: InstructionId, axis: usiz
     cx.concatenate(&parts, sizes.len())
 }
 
-/// The axis, and indices of elements along it, for an array with these sizes.
+/// The axis, and indices of elements along it, for an array with these bounds and true sizes.
 fn element_indices(
     cx: &mut NodeContext<'_, '_>,
-    indices: InstructionId,
+    mut indices: InstructionId,
     sizes: &[i64],
+    true_sizes: &[Option<InstructionId>],
 ) -> Result<(usize, InstructionId)> {
     let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len())?;
@@ -165,19 +166,56 @@ fn element_indices(
     let fits =
         index_sizes.len() == sizes.len() && (0..sizes.len()).all(|d| d == axis || index_sizes[d] <= sizes[d]);
     cx.check(fits, || format!("indices of shape {} do not fit {}", list(&index_sizes), list(sizes)))?;
+    if let Some(size) = true_sizes[axis] {
+        // Negative indices count from the true end.
+        indices = cx.convert(indices, PrimitiveType::S32)?;
+        indices = cx.wrapped(indices, size)?;
+    }
     Ok((axis, wrapped(cx, indices, sizes[axis])?))
 }
 
-fn gather_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let x = required(cx, 0)?;
-    let sizes = cx.sizes(x);
-    let indices = required(cx, 1)?;
-    let (axis, indices) = element_indices(cx, indices, &sizes)?;
-    let indices = full_indices(cx, indices, axis)?;
-    let result: Vec<i64> = cx.sizes(indices)[..sizes.len()].to_vec();
-    if result.contains(&0) {
-        return cx.reshape_empty(x, &result);
+/// Replaces indices at positions beyond the true sizes of their array.
+fn replaced_beyond(
+    cx: &mut NodeContext<'_, '_>,
+    mut indices: InstructionId,
+    true_sizes: &[Option<InstructionId>],
+    value: f64,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(indices);
+    let beyond = cx.splat_like(indices, value)?;
+    for (d, size) in true_sizes.iter().enumerate() {
+        let &Some(size) = size else { continue };
+        let number = cx.iota(PrimitiveType::S32, &sizes, d)?;
+        let size = cx.broadcast(size, &sizes, &[])?;
+        let is_within = cx.compare(ComparisonDirection::Lt, number, size)?;
+        indices = cx.select(is_within, indices, beyond)?;
     }
+    Ok(indices)
+}
+
+/// The part of the updates within the bounds of the indices.
+fn updates_of_indices(
+    cx: &mut NodeContext<'_, '_>,
+    mut updates: InstructionId,
+    index_sizes: &[i64],
+) -> Result<InstructionId> {
+    for (d, &size) in index_sizes.iter().enumerate() {
+        if cx.sizes(updates).get(d).is_some_and(|&other| other > size) {
+            updates = cx.slice_in(updates, d, 0, size)?;
+        }
+    }
+    Ok(updates)
+}
+
+fn gather_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, indices) = (required(cx, 0)?, required(cx, 1)?);
+    let (whole, sizes, indices) = (cx.split(x)?, cx.sizes(x), cx.split(indices)?);
+    let (axis, positions) = element_indices(cx, indices.data, &sizes, &whole.sizes)?;
+    let result = cx.sizes(positions);
+    if result.contains(&0) {
+        return cx.reshape_empty(whole.data, &result);
+    }
+    let positions = full_indices(cx, positions, axis)?;
     let gather_dimension_numbers = GatherDimensionNumbers {
         collapsed_slice_dims: (0..sizes.len()).collect(),
         start_index_map: (0..sizes.len()).collect(),
@@ -185,7 +223,9 @@ fn gather_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         ..Default::default()
     };
     let slice_sizes = vec![1; sizes.len()];
-    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[x, indices])
+    let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
+    let result = cx.op(op, &[whole.data, positions])?;
+    cx.bounded(result, &indices.sizes)
 }
 
 impl NodeContext<'_, '_> {
@@ -196,11 +236,12 @@ impl NodeContext<'_, '_> {
     }
 }
 
-/// Index vectors with components from 0 on.
+/// Index vectors with components from 0 on, for an array with these bounds and true sizes.
 fn wrapped_vectors(
     cx: &mut NodeContext<'_, '_>,
     indices: InstructionId,
     sizes: &[i64],
+    true_sizes: &[Option<InstructionId>],
 ) -> Result<InstructionId> {
     let index_sizes = cx.sizes(indices);
     let depth = index_sizes.last().copied().unwrap_or(0) as usize;
@@ -210,7 +251,20 @@ fn wrapped_vectors(
         return Ok(indices);
     }
     let element_type = cx.element_type(indices);
-    let vector = cx.integers(element_type, &sizes[..depth])?;
+    let mut parts = Vec::new();
+    for (&bound, size) in sizes.iter().zip(true_sizes).take(depth) {
+        parts.push(match size {
+            Some(size) => {
+                let size = cx.convert(*size, element_type)?;
+                cx.reshape(size, &[1])?
+            }
+            None => cx.integers(element_type, &[bound])?,
+        });
+    }
+    if parts.is_empty() {
+        return Ok(indices);
+    }
+    let vector = cx.concatenate(&parts, 0)?;
     let spread = cx.broadcast(vector, &index_sizes, &[index_sizes.len() - 1])?;
     let is_negative = cx.compare_scalar(ComparisonDirection::Lt, indices, 0.0)?;
     let from_end = cx.add(indices, spread)?;
@@ -220,6 +274,7 @@ fn wrapped_vectors(
 fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices) = (required(cx, 0)?, required(cx, 1)?);
     let (sizes, index_sizes) = (cx.sizes(x), cx.sizes(indices));
+    let (whole, indices) = (cx.split(x)?, cx.split(indices)?);
     let batch = usize::try_from(cx.attributes().int_or("batch_dims", 0)?).unwrap_or(usize::MAX);
     let depth = index_sizes.last().copied().unwrap_or(-1);
     let fits = depth >= 0
@@ -230,12 +285,14 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         format!("indices of shape {} do not fit {} (batch_dims {batch})", list(&index_sizes), list(&sizes))
     })?;
     let depth = depth as usize;
+    let rows = known_vectors(cx, &indices.sizes)?;
+    let true_sizes = [rows, &whole.sizes[batch + depth..]].concat();
     let rows = &index_sizes[..index_sizes.len() - 1];
     let result = [rows, &sizes[batch + depth..]].concat();
     if result.contains(&0) || sizes.contains(&0) {
-        return cx.reshape_empty(x, &result);
+        return cx.reshape_empty(whole.data, &result);
     }
-    let indices = wrapped_vectors(cx, indices, &sizes[batch..])?;
+    let indices = wrapped_vectors(cx, indices.data, &sizes[batch..], &whole.sizes[batch..])?;
     let mut parts = Vec::new();
     let column = [rows, &[1]].concat();
     let element_type = cx.element_type(indices);
@@ -246,20 +303,34 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     parts.push(indices);
     let indices = cx.concatenate(&parts, rows.len())?;
     let depth = batch + depth;
-    if depth == 0 {
+    let result = if depth == 0 {
         let dimensions: Vec<usize> = (rows.len()..result.len()).collect();
-        return cx.broadcast(x, &result, &dimensions);
-    }
-    let gather_dimension_numbers = GatherDimensionNumbers {
-        offset_dims: (rows.len()..result.len()).collect(),
-        collapsed_slice_dims: (0..depth).collect(),
-        start_index_map: (0..depth).collect(),
-        index_vector_dim: rows.len(),
-        ..Default::default()
+        cx.broadcast(whole.data, &result, &dimensions)?
+    } else {
+        let gather_dimension_numbers = GatherDimensionNumbers {
+            offset_dims: (rows.len()..result.len()).collect(),
+            collapsed_slice_dims: (0..depth).collect(),
+            start_index_map: (0..depth).collect(),
+            index_vector_dim: rows.len(),
+            ..Default::default()
+        };
+        let mut slice_sizes = sizes;
+        slice_sizes[..depth].fill(1);
+        let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
+        cx.op(op, &[whole.data, indices])?
     };
-    let mut slice_sizes = sizes;
-    slice_sizes[..depth].fill(1);
-    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[x, indices])
+    cx.bounded(result, &true_sizes)
+}
+
+/// The true sizes of an array of index vectors, but for the vectors' own, which must be known.
+fn known_vectors<'s>(
+    cx: &NodeContext<'_, '_>,
+    true_sizes: &'s [Option<InstructionId>],
+) -> Result<&'s [Option<InstructionId>]> {
+    match true_sizes.split_last() {
+        Some((None, rows)) => Ok(rows),
+        _ => Err(cx.invalid("the last dimension of the indices is open; set its size".to_owned())),
+    }
 }
 
 /// The combination of updates with what is there.
@@ -277,30 +348,12 @@ fn reduction(cx: &NodeContext<'_, '_>) -> Result<Reducer> {
 fn scatter_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices, updates) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let (whole, sizes) = (cx.split(x)?, cx.sizes(x));
-    let (mut indices, mut updates) = (cx.split(indices)?, cx.split(updates)?.data);
+    let (indices, updates) = (cx.split(indices)?, cx.split(updates)?.data);
     let index_sizes = cx.sizes(indices.data);
-    let axis = cx.attributes().int_or("axis", 0)?;
-    let axis = cx.dimension(axis, sizes.len())?;
-    if let Some(size) = whole.sizes[axis] {
-        // Negative indices count from the true end.
-        let narrow = cx.convert(indices.data, PrimitiveType::S32)?;
-        indices.data = cx.wrapped(narrow, size)?;
-    }
-    let (_, mut positions) = element_indices(cx, indices.data, &sizes)?;
+    let (axis, positions) = element_indices(cx, indices.data, &sizes, &whole.sizes)?;
     // Beyond the true sizes, indices are beyond the array: nothing is written there.
-    let beyond = cx.splat_like(positions, sizes[axis] as f64)?;
-    for (d, size) in indices.sizes.into_iter().enumerate() {
-        let Some(size) = size else { continue };
-        let number = cx.iota(PrimitiveType::S32, &index_sizes, d)?;
-        let size = cx.broadcast(size, &index_sizes, &[])?;
-        let is_within = cx.compare(ComparisonDirection::Lt, number, size)?;
-        positions = cx.select(is_within, positions, beyond)?;
-    }
-    for (d, &size) in index_sizes.iter().enumerate() {
-        if cx.sizes(updates).get(d).is_some_and(|&other| other > size) {
-            updates = cx.slice_in(updates, d, 0, size)?;
-        }
-    }
+    let positions = replaced_beyond(cx, positions, &indices.sizes, sizes[axis] as f64)?;
+    let updates = updates_of_indices(cx, updates, &index_sizes)?;
     let positions = full_indices(cx, positions, axis)?;
     let reducer = reduction(cx)?;
     let result = cx.scatter(whole.data, positions, updates, Indices::Vectors, reducer)?;
@@ -310,13 +363,23 @@ fn scatter_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices, updates) = (required(cx, 0)?, required(cx, 1)?, required(cx, 2)?);
     let (sizes, index_sizes) = (cx.sizes(x), cx.sizes(indices));
+    let (whole, indices, updates) = (cx.split(x)?, cx.split(indices)?, cx.split(updates)?.data);
     let depth = index_sizes.last().copied().unwrap_or(-1);
     cx.check((0..=sizes.len() as i64).contains(&depth), || {
         format!("indices of shape {} do not fit {}", list(&index_sizes), list(&sizes))
     })?;
-    let indices = wrapped_vectors(cx, indices, &sizes)?;
+    let rows = known_vectors(cx, &indices.sizes)?;
+    cx.check(depth > 0 || rows.iter().all(Option::is_none), || {
+        "the number of updates of the whole array is open; set its size".to_owned()
+    })?;
+    let vectors = wrapped_vectors(cx, indices.data, &sizes, &whole.sizes)?;
+    // As in `scatter_elements`.
+    let most = sizes.iter().copied().max().unwrap_or(0);
+    let vectors = replaced_beyond(cx, vectors, rows, most as f64)?;
+    let updates = updates_of_indices(cx, updates, &index_sizes[..index_sizes.len() - 1])?;
     let reducer = reduction(cx)?;
-    cx.scatter(x, indices, updates, Indices::Vectors, reducer)
+    let result = cx.scatter(whole.data, vectors, updates, Indices::Vectors, reducer)?;
+    cx.bounded(result, &whole.sizes)
 }
 
 /// Writes rows of a cache, each at its own position.

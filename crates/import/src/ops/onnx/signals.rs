@@ -2,7 +2,7 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
-use crate::ops::onnx::operands::{constant, flag, number, opset, optional, place, required};
+use crate::ops::onnx::operands::{constant, flag, number, optional, place, required};
 use bounded::{Size, list};
 use hlo::{FftType, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -113,12 +113,7 @@ fn dft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(rank >= 2 && matches!(sizes[rank - 1], 1 | 2), || {
         format!("expected a last dimension of one or two parts, got {}", list(&sizes))
     })?;
-    let axis = if opset(cx)? < 20 {
-        cx.attributes().int_or("axis", 1)?
-    } else {
-        number(cx, 2)?.map_or(-2, |axis| axis as i64)
-    };
-    let axis = cx.dimension(axis, rank)?;
+    let axis = cx.transformed_axis(rank)?;
     cx.check(axis + 1 < rank, || "the last dimension cannot be transformed".to_owned())?;
     let length = number(cx, 1)?.map(|length| length as i64);
     let (onesided, inverse) = (flag(cx, "onesided", false)?, flag(cx, "inverse", false)?);
