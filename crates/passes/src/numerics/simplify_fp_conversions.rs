@@ -1,4 +1,4 @@
-//! What follows from sums of products of narrow floats, in `f32`.
+//! Sums of products of narrow floats, and what follows from them, in `f32`.
 
 use crate::pass::{Changed, Pass};
 use crate::query::is_static;
