@@ -430,6 +430,30 @@ def machine_learning(add):
         leaves = {"class_treeids": [0, 0, 0, 1, 1], "class_nodeids": [1, 3, 4, 1, 2], "class_ids": [0] * 5, "class_weights": [0.1, 0.2, 0.6, 0.3 * sign, 0.25]}
         outputs = case.node("TreeEnsembleClassifier", [case.feed(case.normal(9, 3))], 2, ml, classlabels_int64s=[0, 1], post_transform=transform, **tree, **leaves)
         case.finish(add, outputs)
+    # Trees with one kind of test, and rows with NaN: of 3 leaves, of 40 along one path, and of 33
+    # in six levels.
+    for name, count in (("small", 2), ("long", 39), ("wide", 32)):
+        case = Case("ml", f"tree_regressor_{name}")
+        wide = name == "wide"
+        # Nodes 0 to count - 1 are tests, the others leaves.
+        yes = [2 * k + 1 if wide else count + k for k in range(count)]
+        no = [2 * k + 2 if wide else k + 1 for k in range(count)]
+        leaf = [0] * (count + 1)
+        tree = {
+            "nodes_treeids": [0] * (2 * count + 1),
+            "nodes_nodeids": list(range(2 * count + 1)),
+            "nodes_featureids": [k % 4 for k in range(count)] + leaf,
+            "nodes_modes": ["BRANCH_LEQ"] * count + ["LEAF"] * (count + 1),
+            "nodes_values": list(map(float, case.normal(count))) + [0.0] * (count + 1),
+            "nodes_truenodeids": yes + leaf,
+            "nodes_falsenodeids": no + leaf,
+            "nodes_missing_value_tracks_true": [k // 2 % 2 for k in range(count)] + leaf,
+        }
+        leaves = {"target_treeids": leaf, "target_nodeids": list(range(count, 2 * count + 1)), "target_ids": leaf, "target_weights": [float(k + 1) for k in range(count + 1)]}
+        rows = case.normal(60, 4)
+        rows[::5, 1] = np.nan
+        rows[::7, 2] = np.nan
+        case.finish(add, case.node("TreeEnsembleRegressor", [case.feed(rows)], 1, ml, n_targets=1, **tree, **leaves))
 
 
 def support_vectors(add):

@@ -80,6 +80,16 @@ def nodes(generator):
     yield "gathered rows", rows, float32, node("GatherND", ["i"]), dict(i=["batch", "time", 1])
     yield "scattered elements", text, float32, node("ScatterElements", ["i", "u"], axis=1, reduction="add"), dict(i=text, u=text)
     yield "scattered rows", rows, float32, node("ScatterND", ["i", "u"], reduction="add"), dict(i=["batch", 1], u=["batch", 6])
+    ml = dict(domain="ai.onnx.ml")
+    yield "scaled features", rows, float32, node("Scaler", offset=[0.5], scale=[2.0], **ml), []
+    yield "normalized features", rows, float32, node("Normalizer", norm="L2", **ml), []
+    yield "linear regression", rows, float32, node("LinearRegressor", coefficients=[0.5, 1.0, -2.0, 0.1, 0.2, 0.3], **ml), []
+    tree = dict(nodes_treeids=[0] * 5, nodes_nodeids=[0, 1, 2, 3, 4], nodes_featureids=[0, 4, 0, 0, 0],
+                nodes_values=[0.1, -0.2, 0.0, 0.0, 0.0], nodes_truenodeids=[1, 3, 0, 0, 0], nodes_falsenodeids=[2, 4, 0, 0, 0],
+                target_treeids=[0] * 3, target_nodeids=[2, 3, 4], target_ids=[0] * 3, target_weights=[1.0, 2.0, 3.0], **ml)
+    for second in ("BRANCH_LEQ", "BRANCH_GT"):
+        modes = ["BRANCH_LEQ", second, "LEAF", "LEAF", "LEAF"]
+        yield f"tree, {second}", rows, float32, node("TreeEnsembleRegressor", n_targets=1, nodes_modes=modes, **tree), []
     frames = constants(step=np.array(2), w=normal(6))
     yield "frames", ["batch", "time", 1], float32, helper.make_node("STFT", ["x", "step", "w"], ["y"]), frames
 
@@ -92,7 +102,7 @@ def model_of_node(shape, element_type, node, more):
     feeds = {"x": (shape, element_type), **{name: (own, TYPES[name]) for name, own in shapes.items()}}
     inputs = [info(name, kind, own) for name, (own, kind) in feeds.items()]
     graph = helper.make_graph([node], "node", inputs, [info("y", result, None)], initializers)
-    opsets = [helper.make_opsetid(name, version) for name, version in (("", 19), ("com.microsoft", 1))]
+    opsets = [helper.make_opsetid(name, version) for name, version in (("", 19), ("com.microsoft", 1), ("ai.onnx.ml", 3))]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), feeds
 
 
@@ -102,10 +112,12 @@ def compare(tool, folder, model, times, runs):
     onnx.save(model, path)
     session = onnxruntime.InferenceSession(path)
     names = [output.name for output in session.get_outputs()]
+    own = {size for given_input in session.get_inputs() for size in given_input.shape}
+    ranges = {"time": times, "batch": "1..4"}
+    dims = [word for name, sizes in ranges.items() if name in own for word in ("--dim", f"{name}={sizes}")]
     for arrays in runs:
         np.savez(given, **arrays)
-        command = [tool, "run", path, "--dim", f"time={times}", "--dim", "batch=1..4", "--feed", f"@{given}", "--out",
-                   results, "-q"]
+        command = [tool, "run", path, *dims, "--feed", f"@{given}", "--out", results, "-q"]
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode:
             yield ran.stderr.strip()

@@ -52,6 +52,8 @@ impl Reducer {
     pub fn neutral(self, element_type: PrimitiveType) -> Literal {
         match self {
             Self::Add | Self::Subtract | Self::Or | Self::Replace => scalar_literal(element_type, 0.0),
+            Self::And if element_type.is_signed_integer() => scalar_literal(element_type, -1.0),
+            Self::And if element_type.is_integer() => highest(element_type),
             Self::Multiply | Self::Divide | Self::And => scalar_literal(element_type, 1.0),
             Self::Maximum | Self::LargestNumber => lowest(element_type),
             Self::Minimum => highest(element_type),

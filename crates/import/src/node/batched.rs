@@ -78,7 +78,14 @@ const BATCHED: [Batched; 15] = [
         outputs: &[0],
         holds: Not("transA"),
     },
-    Batched { ops: "TFLiteFullyConnected", inputs: FIRST, outputs: &[0], holds: Rank(2) },
+    Batched {
+        ops: "TFLiteFullyConnected OnnxMlArrayFeatureExtractor OnnxMlImputer OnnxMlLinearClassifier OnnxMlLinearRegressor \
+              OnnxMlNormalizer OnnxMlOneHotEncoder OnnxMlScaler OnnxMlSVMClassifier OnnxMlSVMRegressor \
+              OnnxMlTreeEnsemble OnnxMlTreeEnsembleClassifier OnnxMlTreeEnsembleRegressor",
+        inputs: FIRST,
+        outputs: &[0, 0],
+        holds: Rank(2),
+    },
     Batched { ops: "AdjustContrastv2", inputs: FIRST, outputs: &[0], holds: Rank(4) },
     Batched { ops: "OnnxHardmax", inputs: FIRST, outputs: &[0], holds: Axis(0) },
     Batched {

@@ -29,6 +29,8 @@ mod shapes;
 mod signals;
 mod support_vectors;
 mod training;
+mod tree_masks;
+mod tree_nodes;
 mod trees;
 mod windows;
 

@@ -1,10 +1,13 @@
-//! Ensembles of decision trees. All trees of all rows take a step at a time: a step looks up the
-//! node of each tree in tables and goes on to one of its children.
+//! Ensembles of decision trees. Small trees make all their tests at once ([`super::tree_masks`]).
+//! Otherwise, all trees of all rows take a step at a time: a step looks up the node of each tree in
+//! tables and goes on to one of its children.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::onnx::ml::{best_label, post_transform, rows};
 use crate::ops::onnx::operands::required;
+use crate::ops::onnx::tree_masks::Masks;
+use crate::ops::onnx::tree_nodes::{Ensemble, Mode, Node, direction};
 use bounded::Reducer;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
@@ -22,39 +25,6 @@ const DEEPEST: usize = 4096;
 
 /// Most numbers of a table of leaves.
 const MOST_WEIGHTS: usize = 1 << 26;
-
-/// The test of a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Leaf,
-    LessEqual,
-    Less,
-    GreaterEqual,
-    Greater,
-    Equal,
-    NotEqual,
-}
-
-/// A node: its test, and the nodes for both outcomes.
-#[derive(Clone, Copy)]
-struct Node {
-    feature: i64,
-    mode: Mode,
-    threshold: f32,
-    yes: usize,
-    no: usize,
-    /// True if the test holds for NaN.
-    tracks_true: bool,
-}
-
-/// Trees with the numbers that leaves add to targets.
-struct Ensemble {
-    nodes: Vec<Node>,
-    roots: Vec<usize>,
-    /// Number of a leaf, its target, and the number.
-    weights: Vec<(usize, i64, f32)>,
-    targets: i64,
-}
 
 fn mode(cx: &NodeContext<'_, '_>, name: &str) -> Result<Mode> {
     Ok(match name {
@@ -152,14 +122,34 @@ impl Ensemble {
 
     /// The numbers that the leaves of each row and tree add to targets: (rows, trees, targets).
     fn leaves(&self, cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
-        let sizes = cx.sizes(x);
-        let (count, trees) = (self.nodes.len() as i64, self.roots.len() as i64);
-        let in_range = self.nodes.iter().all(|node| (0..sizes[1]).contains(&node.feature));
-        cx.check(in_range, || format!("a node tests a feature beyond the {} of the input", sizes[1]))?;
-        let targets = self.targets;
-        let fits = (1..1 << 24).contains(&targets) && self.nodes.len() * targets as usize <= MOST_WEIGHTS;
+        let features = cx.sizes(x)[1];
+        let in_range = self.nodes.iter().all(|node| (0..features).contains(&node.feature));
+        cx.check(in_range, || format!("a node tests a feature beyond the {features} of the input"))?;
+        let (count, targets) = (self.nodes.len(), self.targets);
+        let fits = (1..1 << 24).contains(&targets) && count * targets as usize <= MOST_WEIGHTS;
         cx.check(fits, || format!("{count} nodes with {targets} targets are too many"))?;
         let depth = self.depth(cx)?;
+        let mut table = vec![0f32; count * targets as usize];
+        for &(leaf, target, weight) in &self.weights {
+            cx.check((0..targets).contains(&target), || format!("target {target} of {targets}"))?;
+            table[leaf * targets as usize + target as usize] += weight;
+        }
+        let (place, table) = if let Some(masks) = Masks::of(self, depth) {
+            let (place, nodes) = masks.leaves(cx, self, x)?;
+            let rows = nodes.iter().flat_map(|node| &table[node * targets as usize..][..targets as usize]);
+            (place, rows.copied().collect())
+        } else {
+            (self.walk(cx, x, depth)?, table)
+        };
+        let rows = table.len() as i64 / targets;
+        let table = cx.literal(Literal::from_elements(&[rows, targets], &table));
+        cx.gather_along(table, place, 0, 0)
+    }
+
+    /// The nodes that are the leaves of each row and tree: (rows, trees).
+    fn walk(&self, cx: &mut NodeContext<'_, '_>, x: InstructionId, depth: usize) -> Result<InstructionId> {
+        let sizes = cx.sizes(x);
+        let (count, trees) = (self.nodes.len() as i64, self.roots.len() as i64);
         let ints = |cx: &mut NodeContext<'_, '_>, values: &dyn Fn(&Node) -> i32| {
             let values: Vec<i32> = self.nodes.iter().map(values).collect();
             cx.literal(Literal::from_elements(&[count], &values))
@@ -189,15 +179,7 @@ impl Ensemble {
             let mode = of(cx, 5)?;
             let mut holds = cx.splat(PrimitiveType::Pred, &[sizes[0], trees], 0.0)?;
             for &known in &used {
-                let direction = match known {
-                    Mode::LessEqual => ComparisonDirection::Le,
-                    Mode::Less => ComparisonDirection::Lt,
-                    Mode::GreaterEqual => ComparisonDirection::Ge,
-                    Mode::Greater => ComparisonDirection::Gt,
-                    Mode::Equal => ComparisonDirection::Eq,
-                    _ => ComparisonDirection::Ne,
-                };
-                let test = cx.compare(direction, value, threshold)?;
+                let test = cx.compare(direction(known), value, threshold)?;
                 let is_mode = cx.compare_scalar(ComparisonDirection::Eq, mode, f64::from(known as i32))?;
                 holds = cx.select(is_mode, test, holds)?;
             }
@@ -210,13 +192,7 @@ impl Ensemble {
             let next = cx.select(holds, yes, no)?;
             Ok([vec![next], carried[1..].to_vec()].concat())
         })?;
-        let mut table = vec![0f32; self.nodes.len() * targets as usize];
-        for &(leaf, target, weight) in &self.weights {
-            cx.check((0..targets).contains(&target), || format!("target {target} of {targets}"))?;
-            table[leaf * targets as usize + target as usize] += weight;
-        }
-        let table = cx.literal(Literal::from_elements(&[count, targets], &table));
-        cx.gather_along(table, results[0], 0, 0)
+        Ok(results[0])
     }
 }
 
