@@ -89,6 +89,8 @@ def openvino():
     inputs = arrays([entry.get_names() for entry in network.inputs])
     network.reshape({k: openvino.PartialShape(array.shape) for k, array in enumerate(inputs) if array is not None})
     settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    # Otherwise, activations of layers with int8 weights are rounded to int8.
+    settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 0
     compiled = core.compile_model(network, "CPU", settings)
     request = compiled.create_infer_request()
     for entry, array in zip(compiled.inputs, inputs):

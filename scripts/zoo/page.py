@@ -33,12 +33,12 @@ to the largest element of its result. Whole numbers and booleans must be equal, 
 one step. Inputs are random with a fixed seed.
 
 A speed is the time of the fastest other program on the same file divided by ours, on one thread:
-above 1 we are faster. ONNX models also run in ONNX Runtime (O) and OpenVINO (V), `.tflite` models
-in LiteRT (L) and OpenVINO, SavedModels in OpenVINO and, through tf2onnx, in ONNX Runtime, and
-artifacts of `jax.export` in XLA (X). Programs take turns, in an order that rotates, and a time is
-the median round; `make test-zoo BENCH=1` measures. No speed means no other program, or no
-measurement yet. Python calls the other programs: that takes about 5 us, and 20 us for XLA, which
-counts only in models as small as that.
+above 1 we are faster. ONNX models also run in ONNX Runtime (O) and OpenVINO (V; it computes in
+float32, also with int8 weights), `.tflite` models in LiteRT (L) and OpenVINO, SavedModels in
+OpenVINO and, through tf2onnx, in ONNX Runtime, and artifacts of `jax.export` in XLA (X). Programs
+take turns, in an order that rotates, and a time is the median round; `make test-zoo BENCH=1`
+measures. No speed means no other program, or no measurement yet. Python calls the other programs:
+that takes about 5 us, and 20 us for XLA, which counts only in models as small as that.
 
 Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
 SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
