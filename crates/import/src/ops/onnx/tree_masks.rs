@@ -18,6 +18,9 @@ const MOST_LEAVES: usize = 64;
 /// Tests that take the time of a step from a node to its child.
 const TESTS_PER_STEP: usize = 5;
 
+/// Fewest rows that fill a vector.
+const MANY_ROWS: i64 = 8;
+
 /// A test of a tree: its node, and the leaves that a row cannot reach if it fails.
 struct Test {
     node: usize,
@@ -108,10 +111,17 @@ impl Masks {
             x
         };
         let columns = cx.literal(Literal::from_elements(&[tests, trees], &columns));
-        let values = cx.gather_along(x, columns, 1, 0)?;
-        let sizes = [rows, tests, trees];
+        // The innermost dimension becomes vectors: of rows, whose values of a feature are neighbors,
+        // or of trees, which look up their features.
+        let by_rows = rows >= MANY_ROWS;
+        let (values, sizes, of_test) = if by_rows {
+            let x = cx.transpose(x, &[1, 0])?;
+            (cx.gather_along(x, columns, 0, 0)?, [tests, trees, rows], [0, 1])
+        } else {
+            (cx.gather_along(x, columns, 1, 0)?, [rows, tests, trees], [1, 2])
+        };
         let thresholds = cx.literal(Literal::from_elements(&[tests, trees], &thresholds));
-        let thresholds = cx.broadcast(thresholds, &sizes, &[1, 2])?;
+        let thresholds = cx.broadcast(thresholds, &sizes, &of_test)?;
         let holds = cx.compare(direction(self.mode), values, thresholds)?;
         let is_short = self.trees.iter().all(|tree| tree.leaves.len() <= MOST_LEAVES / 2);
         let (kept, all) = if is_short {
@@ -121,9 +131,10 @@ impl Masks {
             (Literal::from_elements(&[tests, trees], &kept), Literal::from_elements(&[], &[u64::MAX]))
         };
         let (kept, all) = (cx.literal(kept), cx.literal(all));
-        let (kept, all) = (cx.broadcast(kept, &sizes, &[1, 2])?, cx.broadcast(all, &sizes, &[])?);
+        let (kept, all) = (cx.broadcast(kept, &sizes, &of_test)?, cx.broadcast(all, &sizes, &[])?);
         let left = cx.select(holds, all, kept)?;
-        let left = cx.reduce(left, Reducer::And, &[1])?;
+        let left = cx.reduce(left, Reducer::And, &[usize::from(!by_rows)])?;
+        let left = if by_rows { cx.transpose(left, &[1, 0])? } else { left };
         let leaf = cx.op(Op::CountLeadingZeros {}, &[left])?;
         let leaf = cx.convert(leaf, PrimitiveType::S32)?;
         let mut nodes = Vec::new();
