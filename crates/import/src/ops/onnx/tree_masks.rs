@@ -111,8 +111,8 @@ impl Masks {
             x
         };
         let columns = cx.literal(Literal::from_elements(&[tests, trees], &columns));
-        // The innermost dimension becomes vectors: of rows, whose values of a feature are neighbors,
-        // or of trees, which look up their features.
+        // The innermost dimension becomes vectors: rows, whose values of a feature are neighbors,
+        // or trees, which look up their features.
         let by_rows = rows >= MANY_ROWS;
         let (values, sizes, of_test) = if by_rows {
             let x = cx.transpose(x, &[1, 0])?;
