@@ -291,7 +291,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         });
         let has_kind = || {
             depthwise::choose(dims, accumulator, None, None, None, target).is_some()
-                || dense::choose(dims, accumulator, Some(accumulator), None, None, None, target).is_some()
+                || dense::of_rules(dims, accumulator, true, target).is_some()
         };
         let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()

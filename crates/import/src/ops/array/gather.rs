@@ -64,18 +64,32 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         let (of_params, of_indices) = (cx.split(params)?.sizes, cx.split(indices)?.sizes);
         return cx.bounded(zeros, &[&of_indices[..rows.len()], &of_params[depth..]].concat());
     }
+    gather_vectors(cx, params, indices)
+}
+
+/// `result[i..., q...] = params[indices[i..., :]..., q...]`: the last dimension of the indices are
+/// positions in the leading dimensions of `params`.
+pub(crate) fn gather_vectors(
+    cx: &mut NodeContext<'_, '_>,
+    params: InstructionId,
+    indices: InstructionId,
+) -> Result<InstructionId> {
+    let (sizes, mut rows) = (cx.sizes(params), cx.sizes(indices));
+    let depth = rows.pop().unwrap_or(0) as usize;
+    let first = rows.len();
+    let result = [&rows[..], &sizes[depth..]].concat();
+    let others: Vec<usize> = (first..result.len()).collect();
     if depth == 0 {
-        let dimensions: Vec<usize> = (rows.len()..result.len()).collect();
-        return cx.broadcast(params, &result, &dimensions);
+        return cx.broadcast(params, &result, &others);
     }
     let gather_dimension_numbers = GatherDimensionNumbers {
-        offset_dims: (rows.len()..result.len()).collect(),
+        offset_dims: others,
         collapsed_slice_dims: (0..depth).collect(),
         start_index_map: (0..depth).collect(),
-        index_vector_dim: rows.len(),
+        index_vector_dim: first,
         ..Default::default()
     };
-    let mut slice_sizes = sizes.clone();
+    let mut slice_sizes = sizes;
     slice_sizes[..depth].fill(1);
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
 }

@@ -2,6 +2,7 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::array::gather::gather_vectors;
 use crate::ops::array::strided_slice::strided_slice;
 use crate::ops::math::reductions::arg_extremum_along;
 use crate::ops::math::topk::top_k_of_rows;
@@ -11,7 +12,7 @@ use crate::ops::onnx::operands::{
 use crate::ops::onnx::shapes::flattened;
 use crate::values::value::Value;
 use bounded::{Indices, Reducer, Size, list};
-use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
+use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
 
@@ -216,15 +217,7 @@ fn gather_elements(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         return cx.reshape_empty(whole.data, &result);
     }
     let positions = full_indices(cx, positions, axis)?;
-    let gather_dimension_numbers = GatherDimensionNumbers {
-        collapsed_slice_dims: (0..sizes.len()).collect(),
-        start_index_map: (0..sizes.len()).collect(),
-        index_vector_dim: sizes.len(),
-        ..Default::default()
-    };
-    let slice_sizes = vec![1; sizes.len()];
-    let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
-    let result = cx.op(op, &[whole.data, positions])?;
+    let result = gather_vectors(cx, whole.data, positions)?;
     cx.bounded(result, &indices.sizes)
 }
 
@@ -302,23 +295,7 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     parts.push(indices);
     let indices = cx.concatenate(&parts, rows.len())?;
-    let depth = batch + depth;
-    let result = if depth == 0 {
-        let dimensions: Vec<usize> = (rows.len()..result.len()).collect();
-        cx.broadcast(whole.data, &result, &dimensions)?
-    } else {
-        let gather_dimension_numbers = GatherDimensionNumbers {
-            offset_dims: (rows.len()..result.len()).collect(),
-            collapsed_slice_dims: (0..depth).collect(),
-            start_index_map: (0..depth).collect(),
-            index_vector_dim: rows.len(),
-            ..Default::default()
-        };
-        let mut slice_sizes = sizes;
-        slice_sizes[..depth].fill(1);
-        let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
-        cx.op(op, &[whole.data, indices])?
-    };
+    let result = gather_vectors(cx, whole.data, indices)?;
     cx.bounded(result, &true_sizes)
 }
 

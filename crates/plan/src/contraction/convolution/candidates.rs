@@ -93,15 +93,7 @@ pub(crate) fn candidates(
         ConvolutionKind::Winograd(plan) => {
             let mut candidates = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            if let Some(plan) = dense::choose(
-                dims,
-                *accumulator,
-                is_constant.then_some(*accumulator),
-                None,
-                None,
-                None,
-                target,
-            ) {
+            if let Some(plan) = dense::of_rules(dims, *accumulator, is_constant, target) {
                 candidates.push(plan.candidate());
                 candidates.extend(tiles(dims, accumulator.byte_size(), &plan, target));
                 candidates.extend(other_order(&plan, dims));

@@ -141,6 +141,16 @@ pub(super) fn choose(
     })
 }
 
+/// The choice of the rules without groups and bands, for a kernel of the accumulator's type.
+pub(super) fn of_rules(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    is_constant: bool,
+    target: &Target,
+) -> Option<DensePlan> {
+    choose(dims, accumulator, is_constant.then_some(accumulator), None, None, None, target)
+}
+
 /// True if panels keep the type of a constant kernel: if a vector of it is widened by one or two
 /// instructions, few in comparison with the products of a tile's pixels.
 fn is_kept(kernel: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
@@ -356,8 +366,7 @@ mod tests {
         ];
         for (target, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
             let dims = same(1, pixels, window, stride, inputs, outputs);
-            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, target)
-                .expect("a regular shape");
+            let plan = of_rules(&dims, PrimitiveType::F32, true, target).expect("a regular shape");
             let tile = plan.tile;
             let tile_and_order = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
             assert_eq!(
@@ -373,8 +382,7 @@ mod tests {
     fn panels_that_exceed_the_cache_are_prefetched() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let ahead = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, &avx512)
-                .expect("a regular shape");
+            let plan = of_rules(&dims, PrimitiveType::F32, true, &avx512).expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows)
         };
         // Two lines per row of the panels, divided by the 361 taps of all pixels, for 5 pixels;
@@ -390,8 +398,7 @@ mod tests {
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let chunks = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, Some(PrimitiveType::F32), None, None, None, &avx512)
-                .expect("a regular shape");
+            let plan = of_rules(&dims, PrimitiveType::F32, true, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, 64, 64)), (9, 1));

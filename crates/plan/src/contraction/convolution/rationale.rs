@@ -42,15 +42,7 @@ pub(crate) fn rationale(
         ConvolutionKind::Depthwise(_) | ConvolutionKind::General { .. } => Vec::new(),
         ConvolutionKind::Dense(plan) => choice.dense_costs(plan),
         ConvolutionKind::Winograd(_) => {
-            let dense = dense::choose(
-                dims,
-                *accumulator,
-                is_constant.then_some(*accumulator),
-                None,
-                None,
-                None,
-                target,
-            );
+            let dense = dense::of_rules(dims, *accumulator, is_constant, target);
             dense.map(|plan| choice.dense_costs(&plan)).unwrap_or_default()
         }
     };
