@@ -3,15 +3,15 @@
 //! The files are untrusted. Sizes are checked against the file before anything is allocated, and
 //! the contents of a record are only data.
 
-use crate::metadata::{METADATA_MAGIC, METADATA_VERSION};
+use crate::metadata::{MAX_JSON, METADATA_MAGIC, METADATA_VERSION};
 use crate::object_file::{MACH_O_SECTION, SECTION, SEGMENT};
+use flate2::read::ZlibDecoder;
 use object::read::archive::ArchiveFile;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use serde_json::Value;
+use std::borrow::Cow;
+use std::io::Read as _;
 use support::{Error, Result};
-
-/// Upper bound of a record's JSON in bytes.
-const MAX_RECORD: usize = 64 << 20;
 
 /// Upper bound of records in one file, which may be a program with many models.
 const MAX_RECORDS: usize = 1000;
@@ -32,8 +32,9 @@ pub struct MetadataRecord {
 /// if a record is damaged.
 pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
     let mut records: Vec<MetadataRecord> = Vec::new();
+    let mut left = MAX_JSON;
     let mut add = |member: Option<&str>, object: &[u8]| -> Result<()> {
-        for metadata in object_records(object)? {
+        for metadata in object_records(object, &mut left)? {
             if records.len() >= MAX_RECORDS {
                 return Err(Error::invalid(format!("the file has more than {MAX_RECORDS} metadata records")));
             }
@@ -68,12 +69,12 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
     }
 }
 
-/// Returns the records of an object file or a linked file.
-fn object_records(object: &[u8]) -> Result<Vec<Value>> {
+/// Returns the records of an object file or a linked file, whose JSON may have `left` bytes.
+fn object_records(object: &[u8], left: &mut usize) -> Result<Vec<Value>> {
     if object.starts_with(&wasm::MAGIC) {
         let mut records = Vec::new();
         for data in wasm::custom_sections(object, &String::from_utf8_lossy(SECTION))? {
-            parse_records(data, &mut records)?;
+            parse_records(data, &mut records, left)?;
         }
         return Ok(records);
     }
@@ -91,7 +92,7 @@ fn object_records(object: &[u8]) -> Result<Vec<Value>> {
         };
         if is_ours {
             let data = section.data().map_err(|e| Error::invalid(format!("the metadata is damaged: {e}")))?;
-            parse_records(data, &mut records)?;
+            parse_records(data, &mut records, left)?;
         }
     }
     Ok(records)
@@ -99,7 +100,7 @@ fn object_records(object: &[u8]) -> Result<Vec<Value>> {
 
 /// Parses the records of a section, which follow one another with any padding that a linker
 /// inserts.
-fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
+fn parse_records(mut data: &[u8], records: &mut Vec<Value>, left: &mut usize) -> Result<()> {
     let damaged = |why: &str| Error::invalid(format!("the metadata is damaged: {why}"));
     loop {
         let zeros = data.iter().take_while(|&&byte| byte == 0).count();
@@ -112,18 +113,29 @@ fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
             return Err(damaged("a record has no magic number"));
         }
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if number(8) != METADATA_VERSION {
-            return Err(Error::invalid(format!(
-                "unsupported metadata version: expected {METADATA_VERSION}, got {}",
-                number(8)
-            )));
-        }
-        let length = number(12) as usize;
-        if length > MAX_RECORD || records.len() >= MAX_RECORDS {
+        let (version, length) = (number(8), number(12) as usize);
+        let stored = rest.get(..length).ok_or_else(|| damaged("a record is truncated"))?;
+        let json = match version {
+            1 => Cow::Borrowed(stored),
+            METADATA_VERSION => {
+                let mut json = Vec::new();
+                ZlibDecoder::new(stored)
+                    .take(*left as u64 + 1)
+                    .read_to_end(&mut json)
+                    .map_err(|e| damaged(&format!("zlib cannot unpack a record: {e}")))?;
+                Cow::Owned(json)
+            }
+            _ => {
+                return Err(Error::invalid(format!(
+                    "unsupported metadata version: expected at most {METADATA_VERSION}, got {version}"
+                )));
+            }
+        };
+        if json.len() > *left || records.len() >= MAX_RECORDS {
             return Err(damaged("the records are too large"));
         }
-        let json = rest.get(..length).ok_or_else(|| damaged("a record is truncated"))?;
-        let value: Value = serde_json::from_slice(json).map_err(|e| damaged(&format!("no JSON: {e}")))?;
+        *left -= json.len();
+        let value: Value = serde_json::from_slice(&json).map_err(|e| damaged(&format!("no JSON: {e}")))?;
         if !value.is_object() {
             return Err(damaged("a record is not a JSON object"));
         }

@@ -8,12 +8,13 @@
 //! | offset | bytes | content                                                   |
 //! |--------|-------|-----------------------------------------------------------|
 //! | 0      | 8     | `TFCMETA` and a zero byte                                 |
-//! | 8      | 4     | version of this layout and of the JSON's keys: 1          |
-//! | 12     | 4     | length of the JSON in bytes                               |
-//! | 16     | n     | JSON in UTF-8, keys sorted                                |
+//! | 8      | 4     | version of this layout and of the JSON's keys: 2          |
+//! | 12     | 4     | length of the compressed JSON in bytes                    |
+//! | 16     | n     | JSON in UTF-8, keys sorted, as zlib compresses it         |
 //! | 16 + n |       | zero bytes up to the next multiple of 8                   |
 //!
-//! The JSON object has these keys. New keys may be added within a version.
+//! In version 1, the JSON is not compressed. It has these keys, and new ones may be added within a
+//! version:
 //!
 //! - `tool_version`, `entry_point`, `cpp_class`, `signature`, `config`
 //! - `target`: `triple`, `cpu`, `features`, and `versions`, the list of processors if the code is
@@ -38,16 +39,22 @@
 use crate::artifact::{Artifact, SizeFacts};
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
+use flate2::Compression;
+use flate2::read::ZlibEncoder;
 use hlo::{Argument, Identifier, Interface, NamedDimension, Origin, Output, Role, SizeRange};
 use serde_json::{Map, Value, json};
 use shape::{ArrayShape, PrimitiveType, Quantization};
+use std::io::Read as _;
 use support::{Error, Result};
 
 /// Magic number of a record.
 pub const METADATA_MAGIC: [u8; 8] = *b"TFCMETA\0";
 
-/// Version of the record.
-pub const METADATA_VERSION: u32 = 1;
+/// Version of the records that are written: their JSON is compressed.
+pub const METADATA_VERSION: u32 = 2;
+
+/// Upper bound for the bytes of all JSON in a file.
+pub(crate) const MAX_JSON: usize = 32 << 20;
 
 /// Kind of an argument that holds the size of a named dimension.
 const SIZE: &str = "size";
@@ -91,14 +98,18 @@ pub fn with_metadata(function_object: Vec<u8>, artifact: &Artifact) -> Result<Ve
 /// Returns the record with its header and padding.
 fn record(artifact: &Artifact) -> Result<Vec<u8>> {
     let json = json(artifact)?.to_string();
-    let length = u32::try_from(json.len()).map_err(|_| {
-        Error::unsupported("the metadata (names and config) exceeds 4 GiB: shorten the config")
-    })?;
-    let mut record = Vec::with_capacity(16 + json.len() + 7);
+    if json.len() > MAX_JSON {
+        return Err(Error::unsupported("the metadata (names and config) exceeds 32 MiB: shorten the config"));
+    }
+    let mut compressed = Vec::new();
+    ZlibEncoder::new(json.as_bytes(), Compression::best())
+        .read_to_end(&mut compressed)
+        .map_err(|e| Error::internal(format!("the metadata cannot be compressed: {e}")))?;
+    let mut record = Vec::with_capacity(16 + compressed.len() + 7);
     record.extend_from_slice(&METADATA_MAGIC);
     record.extend_from_slice(&METADATA_VERSION.to_le_bytes());
-    record.extend_from_slice(&length.to_le_bytes());
-    record.extend_from_slice(json.as_bytes());
+    record.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
+    record.extend_from_slice(&compressed);
     record.resize(record.len().next_multiple_of(8), 0);
     Ok(record)
 }

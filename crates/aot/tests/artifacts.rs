@@ -8,6 +8,7 @@ use object::{
     Architecture, BinaryFormat, Endianness, Object as _, ObjectSection as _, ObjectSymbol as _,
     RelocationEncoding, RelocationFlags, RelocationKind, SymbolFlags, SymbolKind, SymbolScope,
 };
+use std::io::Read as _;
 
 const FORMATS: [(BinaryFormat, Architecture, Endianness); 6] = [
     (BinaryFormat::Elf, Architecture::X86_64, Endianness::Little),
@@ -201,4 +202,39 @@ fn damaged_files_are_refused_and_never_a_crash() {
     assert!(read_metadata(b"!<arch>\n").unwrap_err().message().contains("no tfcompile metadata"));
     let plain = object(FORMATS[0], "entry");
     assert!(read_metadata(&plain).unwrap_err().message().contains("no tfcompile metadata"));
+}
+
+/// An object with one record.
+fn with_record(version: u32, contents: &[u8]) -> Vec<u8> {
+    let mut record = b"TFCMETA\0".to_vec();
+    record.extend_from_slice(&version.to_le_bytes());
+    record.extend_from_slice(&(contents.len() as u32).to_le_bytes());
+    record.extend_from_slice(contents);
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(Vec::new(), b".tfcompile".to_vec(), object::SectionKind::Other);
+    file.append_section_data(section, &record, 8);
+    file.write().unwrap()
+}
+
+#[test]
+fn records_of_other_versions_are_read_or_refused_by_number() {
+    let json = br#"{"cpp_class":"ns::Old"}"#;
+    assert_eq!(read_metadata(&with_record(1, json)).unwrap()[0].metadata["cpp_class"], "ns::Old");
+    let error = read_metadata(&with_record(3, json)).unwrap_err();
+    assert!(error.message().contains("expected at most 2, got 3"), "{error}");
+}
+
+#[test]
+fn compressed_records_are_bounded_unpacked() {
+    let packed = |json: &str| {
+        let mut packed = Vec::new();
+        flate2::read::ZlibEncoder::new(json.as_bytes(), flate2::Compression::fast())
+            .read_to_end(&mut packed)
+            .unwrap();
+        with_record(2, &packed)
+    };
+    assert_eq!(read_metadata(&packed(r#"{"a":1}"#)).unwrap()[0].metadata["a"], 1);
+    let long = format!(r#"{{"a":"{}"}}"#, " ".repeat(32 << 20));
+    assert!(read_metadata(&packed(&long)).unwrap_err().message().contains("too large"));
+    assert!(read_metadata(&with_record(2, b"{}")).unwrap_err().message().contains("zlib"));
 }

@@ -6,15 +6,18 @@ use aot::{METADATA_MAGIC, MetadataOptions, header, metadata_object, program_shap
 use object::{Object, ObjectSection, ObjectSymbol};
 use serde_json::json;
 use shape::{ArrayShape, PrimitiveType};
+use std::io::Read as _;
 
 /// Splits a section into its records, as a tool that inspects a linked program does.
 fn records(mut section: &[u8]) -> Vec<serde_json::Value> {
     let mut records = Vec::new();
     while !section.is_empty() {
         assert_eq!(section[..8], METADATA_MAGIC);
-        assert_eq!(u32::from_le_bytes(section[8..12].try_into().unwrap()), 1);
+        assert_eq!(u32::from_le_bytes(section[8..12].try_into().unwrap()), 2);
         let length = u32::from_le_bytes(section[12..16].try_into().unwrap()) as usize;
-        records.push(serde_json::from_slice(&section[16..16 + length]).unwrap());
+        let mut json = String::new();
+        flate2::read::ZlibDecoder::new(&section[16..16 + length]).read_to_string(&mut json).unwrap();
+        records.push(serde_json::from_str(&json).unwrap());
         section = &section[(16 + length).next_multiple_of(8)..];
     }
     records
