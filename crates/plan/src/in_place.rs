@@ -52,6 +52,12 @@ pub(crate) fn reads(fusion: &Fusion<'_>, start: InstructionId, starts: &[Instruc
     reads
 }
 
+/// True if the update of a slice reads elements that it replaces. None may then be computed twice.
+pub(crate) fn reads_overwritten(fusion: &Fusion<'_>) -> bool {
+    let operands = fusion.body[fusion.root].operands();
+    fusion.row_slice().is_some() && !reads(fusion, operands[1], &operands[2..]).replaced.is_empty()
+}
+
 /// True if element `i` of the result, in memory order, needs only elements `i` of operands of the
 /// same size.
 fn keeps_elements(fusion: &Fusion<'_>, id: InstructionId) -> bool {

@@ -35,7 +35,7 @@ use super::epilogue::check_epilogue;
 use super::operands::{constant_operand, is_read_once};
 use super::tile::accumulator;
 use crate::fusion::{Fusion, Position};
-use crate::in_place::overwritable;
+use crate::in_place::{overwritable, reads_overwritten};
 use crate::kernel_plan::KernelPlan;
 use crate::packing::{PackedConstant, Packing};
 use crate::tasks::Work;
@@ -255,7 +255,8 @@ impl<'s, 'm> Stage<'s, 'm> {
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(dims, accumulator, constant, grouping, bands, candidate, target);
+            let parts = dense::Parts { bands, overlaps: bands.is_some() || !reads_overwritten(self.fusion) };
+            let dense = dense::choose(dims, accumulator, constant, grouping, parts, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| self.result().element_count() > 0)

@@ -137,7 +137,8 @@ mod tests {
         let stages = [square(1, 9, 3, 1, 1, 1), square(1, 9, 3, 1, 1, 1)];
         let lines = lines(&stages, 3).expect("two dimensions");
         for (dims, bands) in stages.iter().zip(&lines) {
-            for sharing in [Sharing::All, Sharing::Interior] {
+            let all = |overlaps| Sharing::All { overlaps };
+            for sharing in [all(false), all(true), Sharing::Interior] {
                 let tiling = tiles(dims, 6, bands, sharing).expect("regular");
                 assert_eq!(tiling.chunks, 3);
                 for (chunk, band) in bands.iter().enumerate() {

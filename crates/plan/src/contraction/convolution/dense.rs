@@ -80,17 +80,27 @@ impl DensePlan {
     }
 }
 
-/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular. `kernel` is
-/// the type of a constant kernel, which groups require.
+/// Parts of the output.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Parts<'b> {
+    /// The bands that are computed, if not all lines at once.
+    pub(super) bands: Option<&'b [Lines]>,
+    /// True if pixels may be computed twice.
+    pub(super) overlaps: bool,
+}
+
+/// Chooses tiles and loops; `None` if the shape is too irregular. `kernel` is the type of a
+/// constant kernel, which groups require.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
     kernel: Option<PrimitiveType>,
     grouping: Option<Grouping>,
-    bands: Option<&[Lines]>,
+    parts: Parts<'_>,
     candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<DensePlan> {
+    let sharing = Sharing::All { overlaps: parts.overlaps };
     let size = accumulator.byte_size();
     let is_whole = grouping.is_none_or(|grouping| grouping.tail == 0);
     let dims = &in_groups(dims, grouping);
@@ -113,11 +123,11 @@ pub(super) fn choose(
         _ => order(dims, whole, kernel_bytes, size, target).0,
     };
     let task_limit = Work { operations: dims.work_in_vectors().max(0) as u64, bytes: 0 }.tasks(target);
-    let (tiling, feature_chunks) = if let Some(bands) = bands {
-        (bands::tiles(dims, most, bands, Sharing::All)?, 1)
+    let (tiling, feature_chunks) = if let Some(bands) = parts.bands {
+        (bands::tiles(dims, most, bands, sharing)?, 1)
     } else {
         let (chunks, feature_chunks) = split(dims, task_limit, i64::from(most), whole, panels_outside);
-        (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
+        (tiling::tiles(dims, most, chunks, sharing)?, feature_chunks)
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     let panels = PanelLayout::of_constant(summands, dims.outputs, element_bytes);
@@ -148,7 +158,8 @@ pub(super) fn of_rules(
     is_constant: bool,
     target: &Target,
 ) -> Option<DensePlan> {
-    choose(dims, accumulator, is_constant.then_some(accumulator), None, None, None, target)
+    let parts = Parts { overlaps: true, ..Parts::default() };
+    choose(dims, accumulator, is_constant.then_some(accumulator), None, parts, None, target)
 }
 
 /// True if panels keep the type of a constant kernel: if a vector of it is widened by one or two

@@ -5,7 +5,7 @@
 //! and in the output. Everything here is arithmetic on extents. A kernel walks lists of rectangles,
 //! so that padding needs neither copies nor masks.
 
-use super::area::{Area, best_size, cut, even, overlapping};
+use super::area::{Area, best_size, cut, few, overlapping, size_of_line};
 use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
 use super::rectangles::TileSize;
 use hlo::WindowDimension;
@@ -90,8 +90,9 @@ pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimensi
 /// The rectangles that share the code of their tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// All rectangles with the same number of pixels per tile.
-    All,
+    /// All rectangles with the same number of pixels per tile. If `overlaps`, the last tile of a
+    /// line may overlap the previous one, where that costs little, so that fewer sizes suffice.
+    All { overlaps: bool },
     /// Rectangles with all taps of the last dimension whose tiles run along it, and separately all
     /// others. Tiles of each group have one size, or one pixel, so the last tile of a line may
     /// overlap the previous one.
@@ -131,7 +132,8 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     let order = if runs_along_images(dims, most) { ALONG_IMAGES } else { ALONG_LINES };
     let row = sizes[order[3]];
     let rows = order[..3].iter().try_fold(1i64, |n, &d| n.checked_mul(sizes[d]))?;
-    let unit = unit(row, rows, chunks, order, most);
+    let tile = size_of_line(row, i64::from(most), sharing == Sharing::All { overlaps: true });
+    let unit = unit(row, rows, chunks, order, tile);
     let counts = [sizes[order[0]], sizes[order[1]], sizes[order[2]], (row + unit - 1) / unit];
     let all = counts.iter().try_fold(1i64, |n, &count| n.checked_mul(count))?;
     let chunks = chunks.clamp(1, all.max(1));
@@ -205,7 +207,8 @@ pub(super) fn tiles_of(
         lists.iter().map(|list| list.iter().filter(is_selected).cloned().collect()).collect()
     };
     match sharing {
-        Sharing::All => tiling.sizes = cut(&lists, most)?,
+        Sharing::All { overlaps: false } => tiling.sizes = cut(&lists, most)?,
+        Sharing::All { overlaps: true } => tiling.sizes = few(&lists, most)?,
         Sharing::Interior => {
             let (interior, border) = (pick(true), pick(false));
             let size = best_size(&interior, most).unwrap_or(1);
@@ -237,9 +240,8 @@ pub(super) fn runs_along_images(dims: &ConvolutionDims, most: u32) -> bool {
 /// The smallest part of the innermost dimension of `order` that a chunk may have. Chunks are ranges
 /// of the output's rows, or of tiles if there are fewer rows than chunks or the tiles run across
 /// images.
-fn unit(row: i64, rows: i64, chunks: i64, order: [usize; 4], most: u32) -> i64 {
+fn unit(row: i64, rows: i64, chunks: i64, order: [usize; 4], tile: i64) -> i64 {
     let is_whole = rows > 1 && rows >= chunks && order == ALONG_LINES;
-    let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
     if is_whole { row.max(1) } else { tile.max(1) }
 }
 
@@ -293,6 +295,9 @@ mod tests {
     use super::*;
     use crate::Rectangle;
     use crate::contraction::convolution::area::MAX_SIZES;
+
+    const NEVER: Sharing = Sharing::All { overlaps: false };
+    const SOMETIMES: Sharing = Sharing::All { overlaps: true };
 
     fn same(input: i64, size: i64, stride: i64) -> SpatialDimension {
         let padding_low = (size - 1) / 2;
@@ -402,10 +407,12 @@ mod tests {
         ];
         for dims in cases {
             let all = [
-                (6, 1, Sharing::All),
+                (6, 1, NEVER),
                 (8, 4, Sharing::Interior),
-                (1, 2, Sharing::All),
+                (1, 2, NEVER),
                 (5, 64, Sharing::Interior),
+                (6, 1, SOMETIMES),
+                (13, 5, SOMETIMES),
             ];
             for (most, chunks, sharing) in all {
                 let tiling = tiles(&dims, most, chunks, sharing).expect("regular shapes");
@@ -416,9 +423,9 @@ mod tests {
                     // Only tiles of one chunk may overlap, because different chunks run at the same
                     // time.
                     let done = visits.clone();
-                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut visits);
+                    visit(&tiling, chunk, sharing != NEVER, &mut visits);
                     let mut alone = vec![None; visits.len()];
-                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut alone);
+                    visit(&tiling, chunk, sharing != NEVER, &mut alone);
                     assert!(done.iter().zip(&alone).all(|(a, b)| a.is_none() || b.is_none()));
                 }
                 for (pixel, taps) in visits.into_iter().enumerate() {
@@ -432,14 +439,14 @@ mod tests {
 
     #[test]
     fn one_by_one_is_one_row_of_pixels() {
-        let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1, Sharing::All).expect("regular");
+        let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1, NEVER).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles[0].tiles)).collect();
         assert_eq!(table, [(6, 31), (5, 2)]);
     }
 
     #[test]
     fn gradients_of_kernels_are_tiled_across_images() {
-        let tiling = tiles(&dims(16, &[gradient(32, 3); 2]), 8, 6, Sharing::All).expect("regular");
+        let tiling = tiles(&dims(16, &[gradient(32, 3); 2]), 8, 6, NEVER).expect("regular");
         let all = |f: fn(&Rectangle) -> i64| tiling.sizes[0].rectangles.iter().map(f).collect::<Vec<_>>();
         assert_eq!((tiling.sizes.len(), tiling.sizes[0].pixels, tiling.chunks), (1, 8, 6));
         assert_eq!(all(|r| r.tiles * r.counts.iter().product::<i64>()).iter().sum::<i64>(), 18);
@@ -448,7 +455,7 @@ mod tests {
 
     #[test]
     fn borders_are_tiled_along_their_longer_side() {
-        let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1, Sharing::All).expect("regular");
+        let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1, NEVER).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles.len())).collect();
         // Four corners, and four edges with the interior.
         assert_eq!(table, [(6, 5), (1, 4)]);
