@@ -423,9 +423,14 @@ fn bias(computation: &Computation, id: InstructionId) -> Option<(InstructionId, 
         return None;
     }
     let other = if a == id { b } else { a };
-    let Op::Broadcast { dimensions } = computation[other].op() else { return None };
-    let Op::Constant { literal } = computation[computation[other].operands()[0]].op() else { return None };
-    let rank = computation[id].shape().as_array()?.rank();
-    let bias = literal.to_vec::<i32>()?;
-    (dimensions.as_slice() == [rank - 1]).then_some((user, bias))
+    let sizes = computation[id].shape().as_array()?.sizes();
+    let last = sizes.len().checked_sub(1)?;
+    let bias = match computation[other].op() {
+        Op::Broadcast { dimensions } if dimensions.as_slice() == [last] => computation[other].operands()[0],
+        // The result is a single row.
+        _ if sizes[..last].iter().all(|&size| size == 1) => other,
+        _ => return None,
+    };
+    let Op::Constant { literal } = computation[bias].op() else { return None };
+    Some((user, literal.to_vec::<i32>()?))
 }
