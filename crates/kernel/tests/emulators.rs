@@ -3,7 +3,7 @@
 use crate::harness::emulator::{Case, Emulator};
 use crate::harness::{Numbers, Tolerance, Values, difference, random};
 use crate::products::byte_lookups::lookup;
-use crate::products::group_products::{TYPES, constant, convolution, dot, tolerance, values};
+use crate::products::group_products::{TYPES, biased, constant, convolution, dot, tolerance, values};
 use crate::products::narrow_weights::{Form, kernel};
 use shape::{ArrayShape, Literal, PrimitiveType};
 
@@ -130,7 +130,13 @@ fn dots() -> Vec<Expected> {
     ];
     let of =
         |lhs| extents.map(|extents| Expected::new(format!("{lhs} dot {extents:?}"), &dot(lhs, extents), &[]));
-    TYPES.into_iter().flat_map(of).collect()
+    let with_bias = |lhs: PrimitiveType| {
+        [[12, 64, 64], [7, 48, 33], [1, 40, 18]].map(|extents| {
+            Expected::new(format!("{lhs} dot {extents:?} and bias"), &biased(&dot(lhs, extents)), &[])
+        })
+    };
+    let bytes = TYPES.into_iter().filter(|lhs| lhs.is_integer());
+    TYPES.into_iter().flat_map(of).chain(bytes.flat_map(with_bias)).collect()
 }
 
 /// Pixels, windows with padding, strides and dilations, lines that are one run, and depthwise

@@ -1,6 +1,7 @@
 //! Contractions: dots and convolutions, and what they share.
 
 pub(crate) mod attention;
+pub(crate) mod bias;
 pub(crate) mod block_float;
 pub(crate) mod chain;
 pub(crate) mod convolution;

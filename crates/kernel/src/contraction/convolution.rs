@@ -46,7 +46,7 @@ fn finish(
     lanes: u32,
     value: Element,
 ) -> Result<()> {
-    tile::finish(cx, plan.hero, plan.accumulator, position, lanes, value)
+    tile::finish(cx, plan.sums, plan.accumulator, position, lanes, value)
 }
 
 /// Loads neighboring elements (one if the type is complex) and converts them to the accumulator's

@@ -181,7 +181,7 @@ fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Re
         position.extend(delinearized(cx, &column, &sizes[column_rank..])?);
         Ok(Position::Multi(position))
     })?;
-    tile::finish(cx, dot, plan.accumulator, &position, element.lanes, element.value)
+    tile::finish(cx, plan.sums, plan.accumulator, &position, element.lanes, element.value)
 }
 
 /// Converts a row-major number to an index for each dimension.

@@ -1,8 +1,11 @@
 //! Arithmetic of groups of narrow numbers, which take the place of single summands in tiles.
 
+use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, zero};
+use crate::index::Index;
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
 use plan::{Factors, Grouping, Sums};
+use support::{Error, Result};
 
 /// The upper bit of each byte of a group.
 const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
@@ -156,6 +159,27 @@ pub(crate) fn zeros(
 ) -> Vec<ValueId> {
     let each = if grouping.is_some_and(|grouping| grouping.sums == Sums::Halves) { 2 } else { 1 };
     parts.iter().map(|part| zero(b, Type::vector(scalar, each * part.lanes))).collect()
+}
+
+/// Returns a row of sums that begin with the numbers that the plan packed for all columns.
+pub(crate) fn numbers(
+    cx: &mut KernelContext<'_>,
+    grouping: Option<Grouping>,
+    column: &Index,
+    parts: &[Columns],
+) -> Result<Vec<ValueId>> {
+    let packed = cx.packed().get(1).copied();
+    let (Some(packed), Some(grouping)) = (packed, grouping) else {
+        return Err(Error::internal("missing numbers with which sums begin"));
+    };
+    let column = cx.scalar_value(column)?;
+    let first = cx.offset(packed, column, i64::from(WORD));
+    let each = |part: &Columns| {
+        let pointer = cx.offset_bytes(first, part.offset * i64::from(WORD));
+        let numbers = cx.load(Type::vector(ScalarType::I32, part.lanes), pointer, WORD);
+        initial(cx, grouping, numbers)
+    };
+    Ok(parts.iter().map(each).collect())
 }
 
 /// Returns the vector of sums that begins with a number for each column.

@@ -241,6 +241,47 @@ fn convolutions_of_groups() {
     }
 }
 
+/// The text of a product of bytes, as [`dot`] and [`convolution`] write it, with a bias for each of
+/// its columns, in one kernel.
+pub(crate) fn biased(text: &str) -> String {
+    let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).expect("a line");
+    let of = |line: &str| line.trim_start().split_once(" = ").expect("an instruction").1.to_owned();
+    let (x, w, product) = (of(line("x = ")), of(line("w = ")), of(line("ROOT")));
+    let shape = product.split_once(' ').expect("a shape").0;
+    let sizes = shape.split_once('[').expect("sizes").1.trim_end_matches(']');
+    let (last, n) = sizes.rsplit_once(',').map_or((0, sizes), |(outer, n)| (outer.split(',').count(), n));
+    let bias = constant(PrimitiveType::S32, &[n.parse().expect("a size")], &mut Numbers::new(7));
+    let kernel = w.split_once(' ').expect("a shape").0;
+    format!(
+        "HloModule biased\n\nbody {{\n  x = {x}\n  w = {kernel} parameter(1)\n  b = s32[{n}] parameter(2)\n  \
+         d = {product}\n  bs = {shape} broadcast(b), dimensions={{{last}}}\n  ROOT y = {shape} add(bs, d)\n}}\n\n\
+         ENTRY main {{\n  x = {x}\n  w = {w}\n  b = s32[{n}] constant({bias})\n  \
+         ROOT y = {shape} fusion(x, w, b), kind=kOutput, calls=body\n}}\n"
+    )
+}
+
+/// Sums begin with the bias if all outputs have the same taps and no other kernel reads it.
+#[test]
+fn layers_of_bytes_with_a_bias() {
+    for lhs in [PrimitiveType::S8, PrimitiveType::U8] {
+        for [m, n, k] in [[12, 64, 64], [7, 48, 33], [1, 40, 18], [1, 10, 3], [5, 21, 7], [100, 100, 130]] {
+            check(&biased(&dot(lhs, [m, n, k])));
+        }
+        let cases = [
+            ([2, 5, 7, 8], [1, 1, 8, 48], "size=1x1", [2, 5, 7, 48], 1),
+            ([1, 6, 6, 13], [1, 1, 13, 21], "size=1x1", [1, 6, 6, 21], 1),
+            ([2, 8, 9, 16], [3, 3, 16, 33], "size=3x3", [2, 6, 7, 33], 1),
+            ([2, 8, 9, 3], [3, 3, 3, 16], "size=3x3", [2, 6, 7, 16], 1),
+            ([1, 9, 8, 16], [3, 3, 16, 64], "size=3x3 pad=1_1x1_1", [1, 9, 8, 64], 1),
+            ([2, 5, 5, 15], [1, 1, 5, 36], "size=1x1", [2, 5, 5, 36], 3),
+            ([1, 9, 10, 40], [3, 3, 1, 40], "size=3x3", [1, 7, 8, 40], 40),
+        ];
+        for (image, kernel, window, result, groups) in cases {
+            check(&biased(&convolution(lhs, image, kernel, window, result, groups)));
+        }
+    }
+}
+
 #[test]
 fn candidates_of_products_of_groups() {
     let mut numbers = Numbers::new(9);

@@ -31,6 +31,7 @@ pub use winograd_gradient::{WinogradGradientPlan, WinogradGradientScratch};
 pub use winograd_matrices::{GradientTransform, Transform};
 
 use super::Planner;
+use super::bias::Bias;
 use super::epilogue::check_epilogue;
 use super::operands::{constant_operand, is_read_once};
 use super::tile::accumulator;
@@ -92,6 +93,9 @@ impl ConvolutionKind {
 pub struct ConvolutionPlan {
     /// The convolution.
     pub hero: InstructionId,
+    /// The instruction whose values the sums become: the convolution, or the addition of a bias
+    /// with which they begin. The numbers are then the second packed constant.
+    pub sums: InstructionId,
     /// Its extents.
     pub dims: ConvolutionDims,
     /// Its loops.
@@ -145,7 +149,8 @@ pub(crate) struct Stage<'s, 'm> {
 impl<'s, 'm> Stage<'s, 'm> {
     /// Plans the loops and packs constants.
     pub(crate) fn plan(self, planner: Planner<'_>) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
-        let (plan, kernel) = self.loops(planner)?;
+        let (mut plan, kernel) = self.loops(planner)?;
+        let bias = self.take_bias(&mut plan);
         let ConvolutionPlan { dims, kind, accumulator, kernel_operand, .. } = &plan;
         let mut packed = Vec::new();
         let bytes = match (kind, kernel) {
@@ -163,6 +168,14 @@ impl<'s, 'm> Stage<'s, 'm> {
             _ => None,
         };
         packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(*kernel_operand), bytes }));
+        if let (
+            ConvolutionKind::Dense(DensePlan { grouping: Some(grouping), panels, .. }),
+            Some(bias),
+            [kernel],
+        ) = (kind, bias, &packed[..])
+        {
+            packed.push(bias.packed(*grouping, *panels, &kernel.bytes));
+        }
         if let ConvolutionKind::Gradient(gradient) = kind {
             packed.push(PackedConstant { operand: None, bytes: gradient.table().into() });
         }
@@ -170,6 +183,19 @@ impl<'s, 'm> Stage<'s, 'm> {
             packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
         }
         Ok((plan, packed))
+    }
+
+    /// Makes sums begin with the bias that follows, if all of them have the same taps, whose
+    /// corrections the header of a panel would hold otherwise.
+    fn take_bias(self, plan: &mut ConvolutionPlan) -> Option<Bias<'m>> {
+        let ConvolutionKind::Dense(dense) = &mut plan.kind else { return None };
+        if dense.kernel_packing != Packing::Constant || plan.dims.groups != 1 || !plan.dims.has_all_taps() {
+            return None;
+        }
+        let bias = Bias::of(self.fusion, self.hero, plan.dims.outputs, dense.grouping)?;
+        dense.panels.header = 0;
+        plan.sums = bias.sum;
+        Some(bias)
     }
 
     /// The kernel's values, if they are constant and only the convolution reads them, because a
@@ -214,7 +240,8 @@ impl<'s, 'm> Stage<'s, 'm> {
                 (self.kind(&dims, accumulator, constant.map(|_| kernel.element_type), planner), constant)
             }
         };
-        let plan = ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand };
+        let plan =
+            ConvolutionPlan { hero, sums: hero, dims, kind, accumulator, input_operand, kernel_operand };
         Ok((plan, constant))
     }
 

@@ -24,6 +24,7 @@ use order::TileOrder;
 use rules::RightOperand;
 
 use super::Planner;
+use super::bias::Bias;
 use super::block_float::BlockFloat;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
@@ -48,6 +49,9 @@ use target::Target;
 pub struct DotPlan {
     /// The dot.
     pub hero: InstructionId,
+    /// The instruction whose values the sums become: the dot, or the addition of a bias with which
+    /// they begin. The numbers are then the second packed constant.
+    pub sums: InstructionId,
     /// Its extents.
     pub shape: DotShape,
     /// Its dimensions in both operands.
@@ -288,6 +292,7 @@ pub(crate) fn plan(
     let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
     let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
     let mut packed = Vec::new();
+    let bias = take_bias(fusion, &mut plan);
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
         let bytes = match (&weights, plan.grouping) {
@@ -299,7 +304,9 @@ pub(crate) fn plan(
             }
             (None, None) => pack::panels(literal, &plan, tiled.panels, planner.packings),
         };
+        let numbers = bias.zip(plan.grouping).map(|(bias, form)| bias.packed(form, tiled.panels, &bytes));
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
+        packed.extend(numbers);
         // The panels contain the scales.
         let scales = weights.and_then(|(_, arrays)| arrays.scale_operand());
         packed.extend(scales.map(|operand| PackedConstant { operand: Some(operand), bytes: Bytes::new() }));
@@ -326,6 +333,18 @@ pub(crate) fn plan(
     may_overwrite.retain(|k| is_one_pass && ![lhs_operand, rhs_operand].contains(k));
     let plan = KernelPlan::new(plan);
     Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
+}
+
+/// Makes sums begin with the bias that follows, in place of corrections in the headers of panels.
+fn take_bias<'m>(fusion: &Fusion<'m>, plan: &mut DotPlan) -> Option<Bias<'m>> {
+    let DotLoops::Tiled(tiled) = &mut plan.loops else { return None };
+    if tiled.rhs_packing != Packing::Constant || plan.shape.batch != 1 || plan.weights.is_some() {
+        return None;
+    }
+    let bias = Bias::of(fusion, plan.hero, plan.shape.n, plan.grouping)?;
+    tiled.panels.header = 0;
+    plan.sums = bias.sum;
+    Some(bias)
 }
 
 impl<'m> Dot<'m> {
@@ -455,6 +474,7 @@ impl<'m> Dot<'m> {
         let weights = self.weights.map(|(weights, _)| weights);
         DotPlan {
             hero,
+            sums: hero,
             shape,
             dims,
             accumulator,

@@ -160,11 +160,34 @@ impl Grouping {
         matches!(self.factors, Factors::Bytes { is_flipped: true, .. })
     }
 
+    /// True if sums of bytes can begin with a number for each column, which no panel has to hold.
+    /// Other sums are in several places, or in scalars.
+    pub(crate) fn begins_with_numbers(self) -> bool {
+        matches!(self.factors, Factors::Bytes { .. }) && matches!(self.sums, Sums::Lanes | Sums::Halves)
+    }
+
+    /// Corrections of the sum of each column, with padding, for flipped bytes, given panels without
+    /// a header; zeros if no bytes are flipped.
+    pub(crate) fn corrections(self, layout: PanelLayout, panels: &[u8]) -> Vec<i32> {
+        let sign: i32 = match self.factors {
+            Factors::Bytes { is_flipped: true, is_signed: true } => -1,
+            Factors::Bytes { is_flipped: true, is_signed: false } => 1,
+            _ => 0,
+        };
+        let layout = PanelLayout { header: 1, ..layout };
+        let mut header = vec![0; layout.row_bytes() as usize];
+        let mut all = Vec::with_capacity(layout.padded_columns() as usize);
+        for panel in panels.chunks_exact(layout.rows as usize * header.len()) {
+            add_up(&mut header, panel, layout);
+            all.extend(header.as_chunks().0.iter().map(|&sum| i32::from_le_bytes(sum).wrapping_mul(sign)));
+        }
+        all
+    }
+
     /// Rows of a panel's header, given the number of sums of each column. Instructions that
     /// multiply pairs take left bytes of both kinds, and vectors are never flipped.
     pub(crate) fn header(self, sums: i64) -> i64 {
-        let takes_its_own = matches!(self.sums, Sums::Pairs | Sums::Across);
-        if matches!(self.factors, Factors::Bytes { .. }) && !takes_its_own { sums } else { 0 }
+        if self.begins_with_numbers() { sums } else { 0 }
     }
 
     /// Limits the rows of a tile if the target's products take more registers than a multiply-add.

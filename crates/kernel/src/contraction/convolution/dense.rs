@@ -130,7 +130,12 @@ impl Nest<'_> {
             ahead: ahead.map_or(0, |a| a.1),
             first: first.clone(),
         };
-        let sums: Vec<ValueId> = match self.dense.grouping.filter(|grouping| grouping.is_flipped()) {
+        let grouping = self.dense.grouping;
+        let sums: Vec<ValueId> = match grouping.filter(|grouping| grouping.is_flipped()) {
+            _ if self.plan.sums != self.plan.hero => {
+                let row = grouping::numbers(cx, grouping, column, parts)?;
+                row.repeat(pixels.count as usize)
+            }
             Some(grouping) => {
                 let taps = cx.offset(reduction.place.header, pixels.tap, reduction.place.row);
                 let zeros = grouping::zeros(cx, None, self.scalar, parts);
@@ -139,8 +144,8 @@ impl Nest<'_> {
                 row.collect::<Vec<ValueId>>().repeat(pixels.count as usize)
             }
             None => {
-                let rows = grouping::padded_rows(self.dense.grouping, pixels.count);
-                grouping::zeros(cx, self.dense.grouping, self.scalar, parts).repeat(rows as usize)
+                let rows = grouping::padded_rows(grouping, pixels.count);
+                grouping::zeros(cx, grouping, self.scalar, parts).repeat(rows as usize)
             }
         };
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
@@ -151,7 +156,7 @@ impl Nest<'_> {
         // The range of the pixel's number is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let summands = self.dense.panels.rows;
-        tile::finish_rows(cx, self.plan.hero, sums, parts.len(), summands, |cx, row, number, sum| {
+        tile::finish_rows(cx, self.plan.sums, sums, parts.len(), summands, |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
             parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));

@@ -146,7 +146,7 @@ fn tile(
     let sums = grouping::rows_of(cx, plan.dot.grouping, sums, place.rows, per_row);
     if pass.is_last {
         let summands = plan.dot.shape.k;
-        return finish_rows(cx, plan.dot.hero, sums, per_row, summands, |cx, row, number, sum| {
+        return finish_rows(cx, plan.dot.sums, sums, per_row, summands, |cx, row, number, sum| {
             let row = place.row.plus(row);
             hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });
@@ -347,6 +347,10 @@ impl Inputs<'_> {
     /// Returns the sums of the passes before.
     fn before(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>, pass: &Pass) -> Result<Vec<ValueId>> {
         match pass.first.as_constant() {
+            Some(0) if plan.dot.sums != plan.dot.hero => {
+                let row = grouping::numbers(cx, self.grouping, self.place.column, self.place.parts)?;
+                return Ok(row.repeat(self.place.rows as usize));
+            }
             Some(0) => return Ok(self.first(cx)),
             Some(_) => return self.kept(cx, plan),
             None => {}
