@@ -74,7 +74,7 @@ pub use interface::{
     TrueSize, named_dimensions,
 };
 pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
-pub use narrow_weights::{NarrowWeights, Scales};
+pub use narrow_weights::{NarrowWeights, Scales, narrow_operand};
 pub use opcode::{Arity, Op, Opcode, Traits};
 pub use text::{PrintOptions, parse};
 pub use verify::{MAX_CALL_DEPTH, VerifyError, verify, verify_all};

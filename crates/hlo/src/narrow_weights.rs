@@ -70,6 +70,42 @@ impl NarrowWeights {
     }
 }
 
+/// Most rows of a dot whose kernel widens the elements of its right operand each time that it reads
+/// them. More rows are worth a wide copy.
+const FEW_ROWS: i64 = 4;
+
+/// Number of summands from which on that many rows have one sum per result, and vectors along the
+/// summands; otherwise, half as many do.
+const MANY_SUMMANDS: i64 = 128;
+
+/// Number of summands that do not fill a vector.
+const FEW_SUMMANDS: i64 = 16;
+
+/// Returns the narrow array that a dot of few rows with sums in `f32` reads as `convert(array)`, if
+/// nothing else reads the wide one and vectors of neighbors can be loaded from it.
+pub fn narrow_operand(computation: &Computation, dot: InstructionId) -> Option<InstructionId> {
+    let Op::Dot { dot_dimension_numbers: numbers } = computation[dot].op() else { return None };
+    let &[left, right] = computation[dot].operands() else { return None };
+    let (Op::Convert {}, &[_]) = (computation[right].op(), computation[right].users()) else { return None };
+    let array = |id: InstructionId| computation[id].shape().as_array();
+    let stored = computation[right].operands()[0];
+    let (lhs, from, to) = (array(left)?, array(stored)?, array(right)?);
+    let is_row = |d: &usize| !numbers.lhs_batch_dims.contains(d) && !numbers.lhs_contracting_dims.contains(d);
+    let rows: i64 = (0..lhs.rank()).filter(is_row).map(|d| lhs.size(d)).product();
+    let last = to.rank().checked_sub(1)?;
+    let most_rows = match &numbers.rhs_contracting_dims[..] {
+        // Vectors run along the summands.
+        &[only] if only == last && to.size(last) < MANY_SUMMANDS => FEW_ROWS / 2,
+        _ if numbers.rhs_batch_dims.contains(&last) => 0,
+        _ => FEW_ROWS,
+    };
+    let is_short = numbers.rhs_contracting_dims.contains(&last) && to.size(last) < FEW_SUMMANDS;
+    let is_f32 = [array(dot)?, to].iter().all(|array| array.element_type == PrimitiveType::F32);
+    let fits = !from.element_type.is_subbyte_integer() && is_exact(from.element_type, to.element_type, false);
+    let is_static = to.is_static() && lhs.is_static();
+    (rows <= most_rows && !is_short && is_f32 && fits && is_static).then_some(stored)
+}
+
 impl Scales {
     fn of(
         computation: &Computation,

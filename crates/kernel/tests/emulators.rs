@@ -4,6 +4,7 @@ use crate::harness::emulator::{Case, Emulator};
 use crate::harness::{Numbers, Tolerance, Values, difference, random};
 use crate::products::byte_lookups::lookup;
 use crate::products::group_products::{TYPES, biased, constant, convolution, dot, tolerance, values};
+use crate::products::narrow_operands::{NARROW, widened};
 use crate::products::narrow_weights::{Form, kernel};
 use shape::{ArrayShape, Literal, PrimitiveType};
 
@@ -135,8 +136,15 @@ fn dots() -> Vec<Expected> {
             Expected::new(format!("{lhs} dot {extents:?} and bias"), &biased(&dot(lhs, extents)), &[])
         })
     };
+    let of_few_rows = |stored: PrimitiveType| {
+        [([1, 40, 64], true), ([1, 21, 33], false), ([4, 20, 130], true)].map(|(extents, is_along_k)| {
+            let text = widened(stored, extents, is_along_k);
+            Expected::new(format!("{stored} rows {extents:?} {is_along_k}"), &text, &[])
+        })
+    };
     let bytes = TYPES.into_iter().filter(|lhs| lhs.is_integer());
-    TYPES.into_iter().flat_map(of).chain(bytes.flat_map(with_bias)).collect()
+    let few_rows = NARROW.into_iter().flat_map(of_few_rows);
+    TYPES.into_iter().flat_map(of).chain(bytes.flat_map(with_bias)).chain(few_rows).collect()
 }
 
 /// Pixels, windows with padding, strides and dilations, lines that are one run, and depthwise

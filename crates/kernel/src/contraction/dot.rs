@@ -14,11 +14,11 @@ pub(super) mod walk;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile;
-use crate::element::Element;
+use crate::element::{Element, decode, memory_type};
 use crate::index::{Index, Position};
 use hlo::analysis::{Extent, linear_extent};
 use hlo::{InstructionId, Op};
-use nest::ValueId;
+use nest::{ConvertOp, FunctionBuilder, ScalarType, Type, ValueId};
 use plan::{DotLoops, DotPlan, Packing, PanelLayout, TiledDot};
 use shape::PrimitiveType;
 use std::ops::Range;
@@ -208,6 +208,8 @@ struct Product {
     lhs_row: i64,
     lhs_k: i64,
     rhs: ValueId,
+    /// Type of the right operand's elements where tiles read them.
+    rhs_type: PrimitiveType,
     rhs_k: i64,
     /// Distance between neighboring columns of an operand that is not packed into panels.
     rhs_column: i64,
@@ -221,6 +223,8 @@ impl Product {
     /// Returns the product of operands that are not packed at run time.
     fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
         let size = plan.accumulator.byte_size() as i64;
+        let rhs_type = if plan.rhs_packing() == Packing::None { plan.rhs_type } else { plan.accumulator };
+        let rhs_size = rhs_type.byte_size() as i64;
         let (lhs_row, lhs_k) = match plan.grouping {
             Some(grouping) => (plan.dims.lhs_m_stride() * plan.lhs_type.byte_size() as i64, grouping.bytes()),
             None => (plan.dims.lhs_m_stride() * size, plan.dims.lhs_k_stride() * size),
@@ -232,10 +236,11 @@ impl Product {
             lhs_row,
             lhs_k,
             rhs,
-            rhs_k: plan.dims.rhs_k_stride() * size,
-            rhs_column: plan.dims.rhs_n_stride() * size,
+            rhs_type,
+            rhs_k: plan.dims.rhs_k_stride() * rhs_size,
+            rhs_column: plan.dims.rhs_n_stride() * rhs_size,
             panels: None,
-            rhs_alignment: alignment(plan.accumulator),
+            rhs_alignment: alignment(rhs_type),
         };
         let packed = Tiles::of(plan).filter(|tiles| tiles.tiled.rhs_packing == Packing::Constant);
         if let Some(tiles) = packed {
@@ -256,6 +261,21 @@ impl Product {
 }
 
 impl Product {
+    /// Loads neighbors of a right operand that is not packed, and widens them to the accumulator's
+    /// type.
+    fn load_right(&self, b: &mut FunctionBuilder, scalar: ScalarType, from: ValueId, lanes: u32) -> ValueId {
+        if self.rhs_type.byte_size() == scalar.byte_size() {
+            return b.load(Type::vector(scalar, lanes), from, self.rhs_alignment);
+        }
+        let raw = b.load(Type::vector(memory_type(self.rhs_type), lanes), from, self.rhs_alignment);
+        if self.rhs_type.is_floating_point() {
+            return decode(b, self.rhs_type, raw);
+        }
+        let is_signed = self.rhs_type.is_signed_integer();
+        let op = if is_signed { ConvertOp::SignedToFloat } else { ConvertOp::UnsignedToFloat };
+        b.convert(op, raw, scalar)
+    }
+
     /// Returns the address of a row of the left operand.
     fn row(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
         let mut row = cx.scalar_value(row)?;

@@ -54,6 +54,15 @@ pub(crate) fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut
 
 /// Runs a module on all machines. Each kernel multiplies groups where the machine can.
 pub(crate) fn check(text: &str) {
+    check_with(text, values, tolerance);
+}
+
+/// The same for arguments with these values, and with a tolerance by the result's type.
+pub(crate) fn check_with(
+    text: &str,
+    values: impl Fn(PrimitiveType) -> Values,
+    tolerance: impl Fn(PrimitiveType) -> Tolerance,
+) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(text.len() as u64);

@@ -149,6 +149,11 @@ pub struct TiledDot {
 }
 
 impl DotPlan {
+    /// True if the right operand is read in a narrower type than that of the sums.
+    pub fn widens_right(&self) -> bool {
+        self.rhs_packing() == Packing::None && self.rhs_type != self.accumulator
+    }
+
     /// The loops over tiles, if the dot is tiled.
     pub fn tiled(&self) -> Option<&TiledDot> {
         match &self.loops {
@@ -244,6 +249,8 @@ struct Dot<'m> {
     block_float: Option<BlockFloat>,
     lhs_operand: usize,
     rhs_operand: usize,
+    /// True if the right operand's elements are widened each time that they are read.
+    widens_rhs: bool,
     /// True if the right operand is a constant that nothing else reads.
     rhs_is_constant: bool,
     /// The values of the right operand, if it is a constant.
@@ -335,6 +342,16 @@ pub(crate) fn plan(
     Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
 }
 
+/// The operand, with its type, that the kernel reads as the right one and widens; `None` if the right
+/// operand is in memory or constant.
+fn narrow_operand(fusion: &Fusion<'_>, dot: InstructionId) -> Option<(usize, PrimitiveType)> {
+    let Position::Inside = fusion.position(fusion.body[dot].operands()[1]) else { return None };
+    let stored = hlo::narrow_operand(fusion.body, dot)?;
+    let Position::Operand(number) = fusion.position(stored) else { return None };
+    let element_type = fusion.body[stored].shape().as_array()?.element_type;
+    constant_operand(fusion, number).is_none().then_some((number, element_type))
+}
+
 /// Makes sums begin with the bias that follows, in place of corrections in the headers of panels.
 fn take_bias<'m>(fusion: &Fusion<'m>, plan: &mut DotPlan) -> Option<Bias<'m>> {
     let DotLoops::Tiled(tiled) = &mut plan.loops else { return None };
@@ -361,8 +378,13 @@ impl<'m> Dot<'m> {
         let array = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
         let (lhs_operand, lhs, rhs) = (number(0)?, array(0), array(1));
         let dims = DotDims::new(lhs, rhs, numbers);
-        let weights = Weights::of(fusion, id, dims.shape())?;
-        let rhs_operand = weights.as_ref().map_or_else(|| number(1), |(_, arrays)| Ok(arrays.operand))?;
+        let narrow = narrow_operand(fusion, id);
+        let weights = if narrow.is_some() { None } else { Weights::of(fusion, id, dims.shape())? };
+        let rhs_operand = match (narrow, &weights) {
+            (Some((operand, _)), _) => operand,
+            (None, Some((_, arrays))) => arrays.operand,
+            (None, None) => number(1)?,
+        };
         let result = fusion.body[id].shape().expect_array();
         if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
             return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
@@ -380,7 +402,12 @@ impl<'m> Dot<'m> {
             dims,
             accumulator,
             lhs_type: lhs.element_type,
-            rhs_type: weights.as_ref().map_or(rhs.element_type, |(weights, _)| weights.stored),
+            rhs_type: match (narrow, &weights) {
+                (Some((_, stored)), _) => stored,
+                (None, Some((weights, _))) => weights.stored,
+                (None, None) => rhs.element_type,
+            },
+            widens_rhs: narrow.is_some(),
             grouping: None,
             lhs_operand,
             rhs_operand,
@@ -498,7 +525,7 @@ impl<'m> Dot<'m> {
 
     /// True if the right operand can be read in place, by strides.
     fn rhs_fits(&self) -> bool {
-        self.rhs_type == self.accumulator && self.dims.rhs_is_strided()
+        (self.rhs_type == self.accumulator || self.widens_rhs) && self.dims.rhs_is_strided()
     }
 
     /// True if tiles can read the right operand in place.

@@ -64,7 +64,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     let scalar = scalar_type(plan.accumulator)?;
     let (lanes, sets) = (place.tile.lanes, place.tile.k_split as usize);
     let ty = Type::vector(scalar, lanes);
-    let size = scalar.byte_size() as i64;
+    let (size, own) = (scalar.byte_size() as i64, product.rhs_type.byte_size() as i64);
     let column = cx.scalar_value(place.column)?;
     let rhs = cx.offset(product.rhs, column, product.rhs_column);
     let results = place.rows.count * place.count;
@@ -76,8 +76,8 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         let index = cx.scalar_value(&index)?;
         let mut sums = sums.to_vec();
         for set in 0..sets {
-            let skip = set as i64 * i64::from(lanes) * size;
-            let summands = Summands { index, lhs_k: size, rhs_k: size, skip };
+            let skip = set as i64 * i64::from(lanes);
+            let summands = Summands { index, lhs_k: size, rhs_k: own, skip };
             inputs.accumulate(cx, ty, summands, &mut sums[set * results..(set + 1) * results]);
         }
         Ok(sums)
@@ -87,7 +87,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     for number in 0..further {
         let set = &mut sums[number as usize * results..][..results];
         let index = cx.index(whole + number * i64::from(lanes));
-        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: size, skip: 0 }, set);
+        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: own, skip: 0 }, set);
     }
     let whole = whole + further * i64::from(lanes);
     let overlaps = whole < k && k >= i64::from(lanes);
@@ -96,7 +96,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         let set = &mut sums[further as usize * results..][..results];
         let before = set.to_vec();
         let index = cx.index(k - i64::from(lanes));
-        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: size, skip: 0 }, set);
+        inputs.accumulate(cx, ty, Summands { index, lhs_k: size, rhs_k: own, skip: 0 }, set);
         let is_new = lanes_from(cx, lanes, i64::from(lanes) - (k - whole));
         for (sum, before) in set.iter_mut().zip(before) {
             *sum = cx.select(is_new, *sum, before);
@@ -135,7 +135,7 @@ struct Summands {
     /// Distance in bytes between summands in the left and in the right operand.
     lhs_k: i64,
     rhs_k: i64,
-    /// Distance in bytes from the first summand to the first load.
+    /// Number of summands from the first one to the first load.
     skip: i64,
 }
 
@@ -153,16 +153,14 @@ impl Inputs<'_> {
         let Summands { index, lhs_k, rhs_k, skip } = summands;
         let alignment = ty.scalar.byte_size() as u32;
         let (lhs, rhs) = (b.offset(self.place.rows.lhs, index, lhs_k), b.offset(self.rhs, index, rhs_k));
-        let load = |b: &mut FunctionBuilder, from: ValueId, further: i64| {
-            let from = b.offset_bytes(from, further + skip);
-            b.load(ty, from, alignment)
-        };
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for row in 0..self.place.rows.count as i64 {
-            left.push(load(b, lhs, row * self.product.lhs_row));
+            let from = b.offset_bytes(lhs, row * self.product.lhs_row + skip * lhs_k);
+            left.push(b.load(ty, from, alignment));
         }
         for column in 0..self.place.count as i64 {
-            right.push(load(b, rhs, column * self.product.rhs_column));
+            let from = b.offset_bytes(rhs, column * self.product.rhs_column + skip * rhs_k);
+            right.push(self.product.load_right(b, ty.scalar, from, ty.lanes));
         }
         for (number, sum) in sums.iter_mut().enumerate() {
             let (row, column) = (number / self.place.count, number % self.place.count);

@@ -450,12 +450,15 @@ impl Inputs<'_> {
     /// Loads the elements, or the groups, of a vector of columns.
     fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> Vec<ValueId> {
         let ty = Type::vector(self.factor(), part.lanes);
-        let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
+        let offset = self.product.within_tile(part.offset, self.product.rhs_type.byte_size() as i64);
         let pointer = b.offset_bytes(rhs, offset);
         let alignment = self.product.rhs_alignment;
         let is_packed = alignment > self.scalar.byte_size() as u32;
         if let Some(grouping) = self.grouping.filter(|grouping| grouping.takes_whole_vectors()) {
             return grouping::load_columns(b, grouping, pointer, part.lanes, alignment);
+        }
+        if self.product.panels.is_none() && self.grouping.is_none() && part.valid == part.lanes {
+            return vec![self.product.load_right(b, self.scalar, pointer, part.lanes)];
         }
         if part.valid == part.lanes || is_packed {
             return vec![b.load(ty, pointer, alignment)];

@@ -106,7 +106,9 @@ fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
     let reading = match plan.tiled.rhs_packing {
         Packing::Constant if plan.dot.grouping.is_some_and(Grouping::takes_whole_vectors) => Reading::Whole,
         Packing::Constant | Packing::Scratch => Reading::Padded,
-        Packing::None if lanes as usize * plan.dot.accumulator.byte_size() >= 32 => Reading::Masked,
+        Packing::None if lanes as usize * plan.dot.rhs_type.byte_size() >= 32 && !plan.dot.widens_right() => {
+            Reading::Masked
+        }
         Packing::None => Reading::Narrowing,
     };
     let mut parts = last_columns(rest, lanes, reading);

@@ -250,7 +250,10 @@ impl<'c> Groups<'c> {
             if !has_effect && !needed.contains(&root) {
                 continue;
             }
-            if is_root(self.computation, root) || self.narrow_weights(root).is_some() {
+            if is_root(self.computation, root)
+                || self.narrow_weights(root).is_some()
+                || self.narrow_operand(root).is_some()
+            {
                 let body = self.body(root);
                 needed.extend(&body.operands);
                 bodies.push((root, body));
@@ -286,6 +289,13 @@ impl<'c> Groups<'c> {
         let mut in_memory: BTreeSet<InstructionId> =
             contractions.clone().flat_map(|&m| self.computation[m].operands()).copied().collect();
         for &contraction in contractions {
+            if let Some(stored) = self.narrow_operand(contraction) {
+                let wide = self.computation[contraction].operands()[1];
+                in_memory.remove(&wide);
+                in_memory.insert(stored);
+                body.members.insert(wide);
+                continue;
+            }
             let Some(weights) = self.narrow_weights(contraction).filter(|_| widens_weights) else { continue };
             in_memory.remove(&self.computation[contraction].operands()[1]);
             in_memory.extend([weights.stored]);
@@ -334,6 +344,14 @@ impl<'c> Groups<'c> {
         let fits = self.options.widens_weights && columns >= FEW_COLUMNS && left != right;
         let scales = weights.scales.as_ref().is_none_or(|scales| is_constant(scales.values));
         (fits && scales && is_constant(weights.stored)).then_some(weights)
+    }
+
+    /// The narrow array whose elements the kernel of a dot widens when it reads them.
+    fn narrow_operand(&self, dot: InstructionId) -> Option<InstructionId> {
+        let stored = hlo::narrow_operand(self.computation, dot).filter(|_| self.options.widens_weights)?;
+        let (array, _) = origin(self.computation, stored);
+        // Constants are packed.
+        (!matches!(self.computation[array].op(), Op::Constant { .. })).then_some(stored)
     }
 
     /// True if the group of a root is cheap as a whole, so that it may be copied into a body with
