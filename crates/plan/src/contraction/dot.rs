@@ -342,8 +342,8 @@ pub(crate) fn plan(
     Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
 }
 
-/// The operand, with its type, that the kernel reads as the right one and widens; `None` if the right
-/// operand is in memory or constant.
+/// The operand, with its type, that the kernel reads as the right one and widens; `None` if the
+/// right operand is in memory or constant.
 fn narrow_operand(fusion: &Fusion<'_>, dot: InstructionId) -> Option<(usize, PrimitiveType)> {
     let Position::Inside = fusion.position(fusion.body[dot].operands()[1]) else { return None };
     let stored = hlo::narrow_operand(fusion.body, dot)?;
