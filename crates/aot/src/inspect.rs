@@ -168,7 +168,8 @@ pub fn function_sizes(object: &[u8]) -> Result<Vec<(String, u64)>> {
         .enumerate()
         .map(|(k, (section, ..))| {
             let next = functions[k + 1..].iter().find(|next| next.0 == *section && next.1 > functions[k].1);
-            let end = file.section_by_index(object::SectionIndex(*section)).map(|s| s.address() + s.size());
+            let own = file.section_by_index(object::SectionIndex(*section));
+            let end = own.map(|section| section.address().saturating_add(section.size()));
             next.map_or(end.unwrap_or(functions[k].1), |next| next.1)
         })
         .collect();

@@ -238,3 +238,14 @@ fn compressed_records_are_bounded_unpacked() {
     assert!(read_metadata(&packed(&long)).unwrap_err().message().contains("too large"));
     assert!(read_metadata(&with_record(2, b"{}")).unwrap_err().message().contains("zlib"));
 }
+
+#[test]
+fn sections_at_the_end_of_memory_have_functions() {
+    let mut file = object(FORMATS[0], "entry");
+    let at = |file: &[u8], at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let (table, entry) = (at(&file, 0x28) as usize, 64);
+    let is_code = |header: &usize| at(&file, header + 8) & 4 != 0;
+    let code = (table..file.len() - entry + 1).step_by(entry).find(is_code).unwrap();
+    file[code + 16..code + 24].fill(0xff);
+    assert_eq!(function_sizes(&file).unwrap().iter().map(|f| f.1).collect::<Vec<_>>(), [16, 8]);
+}
