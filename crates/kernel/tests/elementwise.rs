@@ -1,6 +1,7 @@
 //! Every elementwise opcode, compiled for every element type, compared with the evaluator.
 
-use crate::harness::{Tolerance, Values, check};
+use crate::harness::{Tolerance, Values, check, run, targets};
+use shape::Literal;
 use std::fmt::Write as _;
 
 const INTEGERS: [&str; 12] = ["s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16", "u32", "u64"];
@@ -191,6 +192,42 @@ fn conversions_between_all_pairs() {
     for from in COMPLEX {
         let to: Vec<_> = COMPLEX.iter().map(|to| (format!("{to}[7]"), "convert(p0)".to_owned())).collect();
         check(&module(&[format!("{from}[7]")], &to), &[Values::Hard], Tolerance::Exact);
+    }
+}
+
+/// The numbers next to the limits of each integer type become what Rust's `as` makes of them.
+#[test]
+fn conversions_at_the_limits_of_integers() {
+    let limits = [31, 32, 63, 64].map(|bits| 2f64.powi(bits));
+    let near = |limit: f64| {
+        let single = limit as f32;
+        [limit, limit.next_down(), limit.next_up(), single.next_down().into(), single.next_up().into()]
+    };
+    let all: Vec<f64> = limits.into_iter().flat_map(near).flat_map(|x| [x, -x]).collect();
+    let others = [0.0, -0.0, 0.99, -0.99, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let doubles: Vec<f64> = all.into_iter().chain(others).collect();
+    let floats: Vec<f32> = doubles.iter().map(|&x| x as f32).collect();
+    let n = doubles.len();
+    let calls: Vec<_> = ["s32", "u32", "s64", "u64"]
+        .iter()
+        .map(|to| (format!("{to}[{n}]"), "convert(p0)".to_owned()))
+        .collect();
+    for target in targets() {
+        let of = |from: &str, argument: Literal| {
+            let text = module(&[format!("{from}[{n}]")], &calls);
+            run(&hlo::parse(&text).expect("a module"), &target, &[argument], 1).expect("it runs")
+        };
+        let size = [n as i64];
+        let have = of("f64", Literal::from_elements(&size, &doubles));
+        assert_eq!(have[0].to_vec::<i32>(), Some(doubles.iter().map(|&x| x as i32).collect()));
+        assert_eq!(have[1].to_vec::<u32>(), Some(doubles.iter().map(|&x| x as u32).collect()));
+        assert_eq!(have[2].to_vec::<i64>(), Some(doubles.iter().map(|&x| x as i64).collect()));
+        assert_eq!(have[3].to_vec::<u64>(), Some(doubles.iter().map(|&x| x as u64).collect()));
+        let have = of("f32", Literal::from_elements(&size, &floats));
+        assert_eq!(have[0].to_vec::<i32>(), Some(floats.iter().map(|&x| x as i32).collect()));
+        assert_eq!(have[1].to_vec::<u32>(), Some(floats.iter().map(|&x| x as u32).collect()));
+        assert_eq!(have[2].to_vec::<i64>(), Some(floats.iter().map(|&x| x as i64).collect()));
+        assert_eq!(have[3].to_vec::<u64>(), Some(floats.iter().map(|&x| x as u64).collect()));
     }
 }
 

@@ -24,7 +24,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let is_x86 =
             matches!(self.module.target.triple.architecture, Architecture::X86 | Architecture::X86_64);
         if let (BasicValueEnum::VectorValue(a), BasicTypeEnum::VectorType(ty), true) = (a, ty, is_x86)
-            && let Some(limits) = Limits::of(is_signed, a.get_type(), ty)
+            && let Some(limits) = Limits::of(is_signed, a.get_type(), ty, self.module.target.has_float_parts)
         {
             return self.float_to_integer_in_lanes(&limits, a, ty);
         }
@@ -50,17 +50,22 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let raised = vector(builder.build_select(is_above, a, low, "").built()?);
         let is_below = builder.build_float_compare(FloatPredicate::OLT, raised, high, "").built()?;
         let inside = vector(builder.build_select(is_below, raised, high, "").built()?);
-        let i32 = self.module.context.i32_type();
-        let mut integers = builder.build_float_to_signed_int(inside, i32.vec_type(lanes), "").built()?;
+        let context = self.module.context;
+        let integer = if limits.bits > 32 { context.i64_type() } else { context.i32_type() };
+        let mut integers = if limits.bits.is_multiple_of(32) {
+            builder.build_float_to_unsigned_int(inside, integer.vec_type(lanes), "").built()?
+        } else {
+            builder.build_float_to_signed_int(inside, integer.vec_type(lanes), "").built()?
+        };
         if limits.is_rounded {
-            let most = i32.const_int(i32::MAX as u64, false);
+            let most = integer.const_int(u64::MAX >> (64 - limits.bits), false);
             let most = VectorType::const_vector(&vec![most; lanes as usize]);
-            let end = splat(f64::from(i32::MAX) + 1.0);
+            let end = splat(2f64.powi(limits.bits as i32));
             let is_beyond = builder.build_float_compare(FloatPredicate::OGE, a, end, "").built()?;
             integers = vector(builder.build_select(is_beyond, most, integers, "").built()?);
         }
         let is_nan = builder.build_float_compare(FloatPredicate::UNO, a, a, "").built()?;
-        let zero = i32.vec_type(lanes).const_zero();
+        let zero = integer.vec_type(lanes).const_zero();
         let integers = vector(builder.build_select(is_nan, zero, integers, "").built()?);
         if ty == integers.get_type() {
             return Ok(integers.into());
@@ -69,17 +74,20 @@ impl<'c> FunctionTranslator<'_, 'c> {
     }
 }
 
-/// The least and the largest float that convert to an integer type through `i32`.
+/// The least and the largest float that convert to an integer type.
 struct Limits {
     low: f64,
     high: f64,
+    /// Bits of the largest integer.
+    bits: u32,
     /// True if the largest integer is not a float.
     is_rounded: bool,
 }
 
 impl Limits {
-    /// Returns `None` if integers of the type do not fit `i32`.
-    fn of(is_signed: bool, from: VectorType<'_>, to: VectorType<'_>) -> Option<Self> {
+    /// Returns `None` if LLVM splits the conversion to a type of this width anyway. AVX-512 has
+    /// instructions for all, and those for `i32` serve narrower integers.
+    fn of(is_signed: bool, from: VectorType<'_>, to: VectorType<'_>, has_all: bool) -> Option<Self> {
         let BasicTypeEnum::FloatType(float) = from.get_element_type() else { return None };
         let BasicTypeEnum::IntType(integer) = to.get_element_type() else { return None };
         let mantissa = match float.get_bit_width() {
@@ -88,12 +96,12 @@ impl Limits {
             _ => return None,
         };
         let bits = integer.get_bit_width() - u32::from(is_signed);
-        if !(1..=31).contains(&bits) {
+        if !(1..=if has_all { 64 } else { 31 }).contains(&bits) {
             return None;
         }
         let end = 2f64.powi(bits as i32);
         let is_rounded = bits > mantissa;
         let step = if is_rounded { 2f64.powi((bits - mantissa) as i32) } else { 1.0 };
-        Some(Self { low: if is_signed { -end } else { 0.0 }, high: end - step, is_rounded })
+        Some(Self { low: if is_signed { -end } else { 0.0 }, high: end - step, bits, is_rounded })
     }
 }

@@ -76,8 +76,9 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
 
 fn integer_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
     let is_narrow = to.byte_size() < 4;
-    // Converting through F64 keeps the bits that decide ties in the narrow format.
-    let by_f64 = is_narrow && from.bit_width() >= 32 && !narrow::is_from_f32(to);
+    // Converting through F64 keeps the bits that decide ties in BF16. The largest number of other
+    // narrow formats is below 2^24, and F32 has all integers up to that.
+    let by_f64 = to == PrimitiveType::Bf16 && from.bit_width() >= 32;
     let over = if by_f64 { ScalarType::F64 } else { register_type(to) };
     let wide = if b.ty(x).scalar.byte_size() < 4 { integer::resize(b, from, ScalarType::I32, x) } else { x };
     let is_extended = b.ty(wide) != b.ty(x);
