@@ -72,7 +72,48 @@ impl Polynomial {
         for (factors, &coefficient) in &other.terms {
             sum.add_term(factors.clone(), coefficient.checked_mul(multiple)?)?;
         }
+        let sum = sum.with_multiples();
         (sum.terms.len() <= MAX_TERMS).then_some(sum)
+    }
+
+    /// Replaces sums of a number and a remainder of it by multiples of the divisor: `x - x % m` is
+    /// `x / m * m`, and `x + (m - x % m) % m`, a length that is padded, is `(x + m - 1) / m * m`.
+    fn with_multiples(self) -> Self {
+        let mut sum = self;
+        while let Some(shorter) = sum.terms.iter().find_map(|(factors, &coefficient)| match &factors[..] {
+            [atom @ Atom::Remainder(..)] => sum.without_remainder(atom, coefficient),
+            _ => None,
+        }) {
+            sum = shorter;
+        }
+        sum
+    }
+
+    /// Replaces a multiple of a remainder and of its dividend, if that leaves fewer terms.
+    fn without_remainder(&self, atom: &Atom, coefficient: i64) -> Option<Self> {
+        let Atom::Remainder(dividend, divisor) = atom else { return None };
+        let by = divisor.as_constant()?;
+        let complement = dividend.terms.iter().find_map(|(factors, &sign)| match &factors[..] {
+            [Atom::Remainder(x, same)] if sign == -1 && same == divisor => Some(x),
+            _ => None,
+        });
+        // Of x % m, the multiple of the sum, or of (m - x % m) % m.
+        let is_complement = dividend.terms.len() == 2 && dividend.terms.get(&Vec::new()) == Some(&by);
+        let (x, multiple, more) = match complement.filter(|_| is_complement) {
+            Some(x) => (x, coefficient, by - 1),
+            None => (dividend, coefficient.checked_neg()?, 0),
+        };
+        let rounded = x.plus(&Self::constant(more), 1)?;
+        let quotient = Self::nested(Atom::Quotient(rounded, divisor.clone()))?;
+        let mut left = self.clone();
+        left.add_term(vec![atom.clone()], coefficient.checked_neg()?)?;
+        for (factors, &of_x) in &x.terms {
+            left.add_term(factors.clone(), of_x.checked_mul(multiple)?.checked_neg()?)?;
+        }
+        for (factors, &of_quotient) in &quotient.terms {
+            left.add_term(factors.clone(), of_quotient.checked_mul(multiple.checked_mul(by)?)?)?;
+        }
+        (left.terms.len() < self.terms.len()).then_some(left)
     }
 
     pub(crate) fn times(&self, other: &Self) -> Option<Self> {
@@ -143,7 +184,7 @@ impl Polynomial {
     }
 
     /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
-    /// and the sum of the others.
+    /// and the sum of the others. A divisor of several terms divides all or nothing.
     fn divided(&self, divisor: &Self) -> (Self, Self) {
         let (mut whole, mut rest) = (Self::default(), self.clone());
         if let (Some((of_divisor, &by)), 1) = (divisor.terms.first_key_value(), divisor.terms.len()) {
@@ -158,10 +199,30 @@ impl Polynomial {
                     rest.terms.remove(factors);
                 }
             }
-        } else if self == divisor {
-            return (Self::constant(1), Self::default());
+        } else if let Some(exact) = self.exact_quotient(divisor) {
+            return (exact, Self::default());
         }
         (whole, rest)
+    }
+
+    /// Returns the polynomial whose product with a divisor this is, if long division finds it.
+    fn exact_quotient(&self, divisor: &Self) -> Option<Self> {
+        let (of_divisor, &by) = divisor.terms.last_key_value()?;
+        let (mut quotient, mut rest) = (Self::default(), self.clone());
+        for _ in 0..MAX_TERMS {
+            let Some((factors, &coefficient)) = rest.terms.last_key_value() else { return Some(quotient) };
+            let mut left = factors.clone();
+            for factor in of_divisor {
+                left.remove(left.iter().position(|other| other == factor)?);
+            }
+            if coefficient % by != 0 {
+                return None;
+            }
+            let term = Self { terms: BTreeMap::from([(left, coefficient / by)]) };
+            quotient = quotient.plus(&term, 1)?;
+            rest = rest.plus(&term.times(divisor)?, -1)?;
+        }
+        None
     }
 
     pub(crate) fn maximum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {

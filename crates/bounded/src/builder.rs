@@ -9,6 +9,7 @@ mod gather;
 mod literals;
 mod operations;
 mod polynomials;
+mod progressions;
 mod reducer;
 mod regions;
 mod scatter;

@@ -70,6 +70,19 @@ impl NodeContext<'_, '_> {
         Ok(sizes)
     }
 
+    /// Returns an integer or a `pred` as a constant if the ranges of named dimensions decide it.
+    pub(crate) fn settled_integer(&mut self, id: InstructionId) -> InstructionId {
+        let is_scalar = self.scope_ref().shape(id).as_array().is_some_and(|array| array.rank() == 0);
+        if !self.has_named_sizes() || !is_scalar || self.fold(id).is_some() {
+            return id;
+        }
+        let element_type = self.element_type(id);
+        match self.known_integer(id, 0).filter(|&value| i32::try_from(value).is_ok()) {
+            Some(value) => self.scalar(element_type, value as f64),
+            None => id,
+        }
+    }
+
     /// Gives the result of an elementwise op the true sizes of its inputs, in case its rule built
     /// the result from something else, such as zeros.
     pub(crate) fn with_input_sizes(&mut self, result: InstructionId) -> Result<InstructionId> {
