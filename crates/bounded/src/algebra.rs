@@ -89,7 +89,7 @@ impl Polynomial {
         sum
     }
 
-    /// Replaces a multiple of a remainder and of its dividend, if that leaves fewer terms.
+    /// Replaces a multiple of a remainder and of its dividend, if that leaves a simpler sum.
     fn without_remainder(&self, atom: &Atom, coefficient: i64) -> Option<Self> {
         let Atom::Remainder(dividend, divisor) = atom else { return None };
         let by = divisor.as_constant()?;
@@ -113,7 +113,13 @@ impl Polynomial {
         for (factors, &of_quotient) in &quotient.terms {
             left.add_term(factors.clone(), of_quotient.checked_mul(multiple.checked_mul(by)?)?)?;
         }
-        (left.terms.len() < self.terms.len()).then_some(left)
+        (left.complexity() < self.complexity()).then_some(left)
+    }
+
+    /// Returns the numbers of terms with quotients or the like, and of all terms.
+    fn complexity(&self) -> (usize, usize) {
+        let is_nested = |factors: &&Vec<Atom>| factors.iter().any(|atom| atom.depth() > 0);
+        (self.terms.keys().filter(is_nested).count(), self.terms.len())
     }
 
     pub(crate) fn times(&self, other: &Self) -> Option<Self> {
@@ -416,6 +422,44 @@ mod tests {
         assert_eq!(linear(8, 0, 3).remainder(&Polynomial::constant(8), &leaf), Some(Polynomial::constant(3)));
         assert_eq!(linear(1, 0, 0).maximum(&Polynomial::constant(1), &leaf), Some(named(0)));
         assert_eq!(linear(1, 0, 0).minimum(&Polynomial::constant(64), &leaf), Some(named(0)));
+    }
+
+    /// `b` and the padding up to the next multiple of 8, as programs compute it.
+    fn padded(b: &Polynomial) -> (Polynomial, Polynomial) {
+        let by = Polynomial::constant(8);
+        let rest = by.plus(&b.remainder(&by, &leaf).expect("a remainder"), -1).expect("few terms");
+        (b.clone(), rest.remainder(&by, &leaf).expect("a remainder"))
+    }
+
+    #[test]
+    fn lengths_that_are_padded_are_multiples() {
+        for size in [named(0), linear(1, 1, 3), linear(3, 2, 0)] {
+            let (size, padding) = padded(&size);
+            let whole = size.plus(&padding, 1).expect("few terms");
+            let eighth = whole.quotient(&Polynomial::constant(8), &leaf).expect("a multiple");
+            assert_eq!(eighth.times(&Polynomial::constant(8)), Some(whole.clone()));
+            assert_eq!(whole.remainder(&Polynomial::constant(8), &leaf), Some(Polynomial::default()));
+            assert_eq!(whole.plus(&padding, -1), Some(size.clone()));
+            for sizes in [[1, 0], [8, 10], [9, 3], [64, 10]] {
+                let b = value(&size, sizes);
+                assert_eq!(value(&whole, sizes), (b + 7) / 8 * 8, "{size:?}");
+            }
+        }
+        // And lengths that are cut.
+        let rest = named(0).remainder(&Polynomial::constant(4), &leaf).expect("a remainder");
+        let cut = named(0).plus(&rest, -1).expect("few terms");
+        assert_eq!(cut.range(&leaf), Range { low: Some(0), high: Some(64) });
+        assert_eq!(cut.plus(&rest, 1), Some(named(0)));
+    }
+
+    #[test]
+    fn sums_divide_exactly() {
+        let by = linear(2, 0, -1);
+        let product = by.times(&linear(64, 3, 1)).expect("few terms");
+        assert_eq!(product.quotient(&by, &leaf), Some(linear(64, 3, 1)));
+        assert_eq!(linear(128, 0, -64).quotient(&by, &leaf), Some(Polynomial::constant(64)));
+        let inexact = linear(128, 0, -63).quotient(&by, &leaf).expect("a quotient");
+        assert_eq!(value(&inexact, [7, 0]), (128 * 7 - 63) / 13);
     }
 
     #[test]

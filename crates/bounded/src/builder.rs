@@ -208,6 +208,11 @@ impl Builder {
         id
     }
 
+    /// Returns the size of a named dimension in the entry.
+    pub fn entry_size_parameter(&self, position: usize) -> InstructionId {
+        self.size_parameters[position]
+    }
+
     /// Returns the position of the named dimension whose size this is, if it is one.
     pub fn named_size(&self, id: InstructionId) -> Option<usize> {
         self.named_size_at(self.level(), id)

@@ -45,6 +45,12 @@ impl Builder {
         }
     }
 
+    /// Returns a size of the entry for use in the innermost scope.
+    pub fn size_of_entry(&mut self, id: InstructionId) -> Result<InstructionId> {
+        let polynomial = self.polynomial_of_scope(0, id);
+        self.instruction_of(&polynomial)
+    }
+
     /// Returns the difference of two sizes if it is known.
     pub fn known_difference(&mut self, a: Size, b: Size) -> Option<i64> {
         let (a, b) = (self.polynomial_of(a), self.polynomial_of(b));
