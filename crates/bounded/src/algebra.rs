@@ -213,11 +213,11 @@ impl Polynomial {
 
     /// Returns the polynomial whose product with a divisor this is, if long division finds it.
     fn exact_quotient(&self, divisor: &Self) -> Option<Self> {
-        let (of_divisor, &by) = divisor.terms.last_key_value()?;
+        let (of_divisor, by) = divisor.leading_term()?;
         let (mut quotient, mut rest) = (Self::default(), self.clone());
         for _ in 0..MAX_TERMS {
-            let Some((factors, &coefficient)) = rest.terms.last_key_value() else { return Some(quotient) };
-            let mut left = factors.clone();
+            let Some((factors, coefficient)) = rest.leading_term() else { return Some(quotient) };
+            let mut left = factors.to_vec();
             for factor in of_divisor {
                 left.remove(left.iter().position(|other| other == factor)?);
             }
@@ -229,6 +229,12 @@ impl Polynomial {
             rest = rest.plus(&term.times(divisor)?, -1)?;
         }
         None
+    }
+
+    /// Returns the term of the most factors, the last one of those: that of a product is the product
+    /// of leading terms.
+    fn leading_term(&self) -> Option<(&[Atom], i64)> {
+        self.terms().max_by_key(|&(factors, _)| (factors.len(), factors))
     }
 
     pub(crate) fn maximum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
