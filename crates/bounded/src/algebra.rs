@@ -231,8 +231,8 @@ impl Polynomial {
         None
     }
 
-    /// Returns the term of the most factors, the last one of those: that of a product is the product
-    /// of leading terms.
+    /// Returns the last one of the terms with the most factors. That of a product is the product of
+    /// its factors' leading terms.
     fn leading_term(&self) -> Option<(&[Atom], i64)> {
         self.terms().max_by_key(|&(factors, _)| (factors.len(), factors))
     }

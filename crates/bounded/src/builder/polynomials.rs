@@ -404,8 +404,8 @@ impl Builder {
         Some(self.polynomial_at(level, operand, place, depth - 1))
     }
 
-    /// Returns the whole part of a quotient of integers that is computed in `f64`, which is exact:
-    /// quotients of `s32` that are no whole numbers are farther from the next than they are rounded.
+    /// Returns the whole part of a quotient of integers that is computed in `f64`. It is exact for
+    /// numbers that fit `s32`: rounding does not take their quotient to the next whole number.
     fn quotient_of_floats(
         &mut self,
         level: usize,

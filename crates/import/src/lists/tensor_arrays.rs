@@ -457,8 +457,8 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// Gives true sizes to an array of elements: those of its leading dimensions, and the named ones
-    /// of elements.
+    /// Gives true sizes to an array of elements: those of its leading dimensions, and the named
+    /// ones of elements.
     fn with_element_names(
         &mut self,
         id: TensorArrayId,
