@@ -4,6 +4,7 @@ use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
 use bounded::{Size, bounds, list};
 use hlo::{InstructionId, Op};
+use shape::ArrayShape;
 use support::Result;
 
 impl NodeContext<'_, '_> {
@@ -72,8 +73,11 @@ impl NodeContext<'_, '_> {
 
     /// Returns an integer or a `pred` as a constant if the ranges of named dimensions decide it.
     pub(crate) fn settled_integer(&mut self, id: InstructionId) -> InstructionId {
-        let is_scalar = self.scope_ref().shape(id).as_array().is_some_and(|array| array.rank() == 0);
-        if !self.has_named_sizes() || !is_scalar || self.fold(id).is_some() {
+        let is_scalar = |array: &ArrayShape| array.rank() == 0;
+        if !self.has_named_sizes()
+            || !self.scope_ref().shape(id).as_array().is_some_and(is_scalar)
+            || self.fold(id).is_some()
+        {
             return id;
         }
         let element_type = self.element_type(id);
