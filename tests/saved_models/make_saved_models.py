@@ -233,5 +233,113 @@ def builder():
     strip(os.path.join(out, "builder"))
 
 
-for case in sys.argv[2:] or ["module", "flow", "tables", "keras2", "builder"]:
+class Open(tf.Module):
+    """Sizes that follow from open ones, as transformers and dilated convolutions compute them."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")])
+    def windows(self, ids):
+        """Windows of a padded text, of which every second word begins one, and a mask that marks no word."""
+        rows, words = tf.shape(ids)[0], tf.shape(ids)[1]
+        end = [[0, 0], [0, (4 - words % 4) % 4]]
+        padded = tf.pad(ids, end, constant_values=1)
+        count = tf.shape(padded)[1]
+        x = tf.stack([tf.cast(padded, tf.float32), tf.sin(tf.cast(padded, tf.float32))], -1)
+        pairs = tf.reshape(x, [rows, count // 2, 2, 2])
+        joined = tf.concat([tf.signal.frame(x, 4, 2, axis=1), pairs[:, 1:]], axis=2)
+        around = tf.reshape(tf.pad(x, [[0, 0], [2, 2], [0, 0]]), [rows, -1])
+        hop = ((count + 4) * 2 - 12) // (count // 2 - 1)
+        frames = tf.signal.frame(around, 12, hop)
+        mask = tf.pad(tf.fill([rows, words], 1), end) > 1
+        marked = tf.where(mask)
+        sums = tf.tensor_scatter_nd_update(tf.reduce_sum(x, -1), marked, tf.gather_nd(tf.reduce_max(x, -1), marked))
+        chosen = tf.cond(tf.reduce_any(mask), lambda: frames[:, :, 0], lambda: frames)
+        return {"joined": joined, "frames": chosen, "sums": sums[:, :words]}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], name="x")])
+    def positions(self, x):
+        """Ranges between positions of a text that is pooled twice, the first word apart."""
+        place = tf.range(0, tf.shape(x)[0])
+        results = {"sum": tf.reduce_sum(x, 1)}
+        for k in (1, 2):
+            pooled = tf.concat([tf.constant([1 - 2**k]), place[1:-1][::2]], 0)
+            low, high = pooled[0] - place[-1], pooled[0] - place[0] + 2 ** k * tf.shape(pooled)[0]
+            results[f"distances{k}"] = tf.range(high, low - 1, -(2**k))
+            place = pooled
+        return results
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4, 4, 3], name="x")])
+    def tiles(self, x):
+        """Tiles of images, and the images of tiles, whose number is a quotient in float64."""
+        tiles = tf.transpose(tf.reshape(x, [-1, 2, 2, 2, 2, 3]), [0, 1, 3, 2, 4, 5])
+        tiles = tf.tanh(tf.reshape(tiles, [-1, 2, 2, 3]))
+        images = tf.shape(tiles)[0] // tf.cast(tf.shape(x)[1] * tf.shape(x)[2] / 4, tf.int32)
+        y = tf.transpose(tf.reshape(tiles, [images, 2, 2, 2, 2, -1]), [0, 1, 3, 2, 4, 5])
+        return {"y": tf.reshape(y, [images, 4, 4, -1])}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None, 2], name="x")])
+    def dilated(self, x):
+        """Dilated convolutions with and without padding, and blocks of pixels in the batch."""
+        kernel = tf.reshape(tf.range(18.0) - 8.0, [3, 3, 2, 1]) / 10
+        padded = tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME", dilations=[2, 3])
+        valid = tf.nn.convolution(tf.pad(x, [[0, 0], [4, 1], [2, 2], [0, 0]]), tf.reshape(kernel, [3, 3, 2, 1]), 1, "VALID", dilations=2)
+        blocks = tf.space_to_batch(tf.concat([x, x], 1), [2, 1], [[0, 0], [1, 1]])
+        back = tf.batch_to_space(blocks, [2, 1], [[1, 0], [1, 0]])
+        return {"padded": padded, "valid": valid, "blocks": blocks, "back": back}
+
+
+def open_sizes():
+    model = Open()
+    x = lambda n, high, wide: f32(n, high, wide, 2)
+    runs = {
+        "windows": [{"ids": rng.integers(0, 9, (rows, words), np.int32)} for rows, words in ((1, 1), (3, 6), (2, 8), (4, 13))],
+        "positions": [{"x": f32(words, 2)} for words in (3, 4, 9, 16)],
+        "tiles": [{"x": f32(n, 4, 4, 3)} for n in (1, 2, 5)],
+        "dilated": [{"x": x(*sizes)} for sizes in ((1, 1, 1), (2, 5, 4), (3, 8, 9))],
+    }
+    tf.saved_model.save(model, place("open"), signatures={name: getattr(model, name) for name in runs})
+    loaded = tf.saved_model.load(os.path.join(out, "open"))
+    members = {}
+    for name, feeds in runs.items():
+        for k, arrays in enumerate(feeds):
+            answers = loaded.signatures[name](**{key: tf.constant(value) for key, value in arrays.items()})
+            members.update({f"{name}.{k}/in/{key}": value for key, value in arrays.items()})
+            members.update({f"{name}.{k}/out/{key}": value.numpy() for key, value in answers.items()})
+    np.savez_compressed(os.path.join(out, "open.npz"), **members)
+    strip(os.path.join(out, "open"))
+
+
+def arrays():
+    """TensorFlow 1: recurrent layers over texts of any length, each of its own, whose steps are in tensor arrays."""
+    tf1.disable_control_flow_v2()
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        x = tf1.placeholder(tf.float32, [None, None, 3], name="x")
+        lengths = tf1.placeholder(tf.int32, [None], name="lengths")
+        cell = tf1.nn.rnn_cell.BasicRNNCell(4)
+        y, state = tf1.nn.dynamic_rnn(cell, x, sequence_length=lengths, dtype=tf.float32)
+        words = tf.shape(x)[1]
+        steps = tf.TensorArray(tf.float32, words).unstack(tf.transpose(x, [1, 0, 2]))
+
+        def step(k, total, sums):
+            total = total + tf.reduce_max(steps.read(words - 1 - k), 1)
+            return k + 1, total, sums.write(k, total)
+
+        sums = tf.while_loop(lambda k, *_: k < words, step, (0, tf.zeros_like(x[:, 0, 0]), tf.TensorArray(tf.float32, words)))
+        results = {"y": y, "state": state, "sums": sums[2].stack(), "total": sums[1], "count": sums[2].size()}
+        results = {name: tf1.identity(value, name=name) for name, value in results.items()}
+        session.run(tf1.global_variables_initializer())
+        signature = tf1.saved_model.predict_signature_def({"x": x, "lengths": lengths}, results)
+        saver = tf1.saved_model.Builder(place("arrays"))
+        saver.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+        saver.save()
+        members = {}
+        for k, (rows, words) in enumerate(((1, 1), (3, 5), (4, 12), (2, 7))):
+            given = {"x": f32(rows, words, 3), "lengths": rng.integers(1, words + 1, rows, np.int32)}
+            answers = session.run(results, {x: given["x"], lengths: given["lengths"]})
+            members.update({f"serving_default.{k}/in/{name}": value for name, value in given.items()})
+            members.update({f"serving_default.{k}/out/{name}": value for name, value in answers.items()})
+        np.savez_compressed(os.path.join(out, "arrays.npz"), **members)
+    strip(os.path.join(out, "arrays"))
+
+
+for case in sys.argv[2:] or ["module", "flow", "tables", "keras2", "builder", "open_sizes", "arrays"]:
     globals()[case]()

@@ -72,7 +72,54 @@ impl Polynomial {
         for (factors, &coefficient) in &other.terms {
             sum.add_term(factors.clone(), coefficient.checked_mul(multiple)?)?;
         }
+        let sum = sum.with_multiples();
         (sum.terms.len() <= MAX_TERMS).then_some(sum)
+    }
+
+    /// Replaces sums of a number and a remainder of it by multiples of the divisor: `x - x % m` is
+    /// `x / m * m`, and `x + (m - x % m) % m`, a length that is padded, is `(x + m - 1) / m * m`.
+    fn with_multiples(self) -> Self {
+        let mut sum = self;
+        while let Some(shorter) = sum.terms.iter().find_map(|(factors, &coefficient)| match &factors[..] {
+            [atom @ Atom::Remainder(..)] => sum.without_remainder(atom, coefficient),
+            _ => None,
+        }) {
+            sum = shorter;
+        }
+        sum
+    }
+
+    /// Replaces a multiple of a remainder and of its dividend, if that leaves a simpler sum.
+    fn without_remainder(&self, atom: &Atom, coefficient: i64) -> Option<Self> {
+        let Atom::Remainder(dividend, divisor) = atom else { return None };
+        let by = divisor.as_constant()?;
+        let complement = dividend.terms.iter().find_map(|(factors, &sign)| match &factors[..] {
+            [Atom::Remainder(x, same)] if sign == -1 && same == divisor => Some(x),
+            _ => None,
+        });
+        // Of x % m, the multiple of the sum, or of (m - x % m) % m.
+        let is_complement = dividend.terms.len() == 2 && dividend.terms.get(&Vec::new()) == Some(&by);
+        let (x, multiple, more) = match complement.filter(|_| is_complement) {
+            Some(x) => (x, coefficient, by - 1),
+            None => (dividend, coefficient.checked_neg()?, 0),
+        };
+        let rounded = x.plus(&Self::constant(more), 1)?;
+        let quotient = Self::nested(Atom::Quotient(rounded, divisor.clone()))?;
+        let mut left = self.clone();
+        left.add_term(vec![atom.clone()], coefficient.checked_neg()?)?;
+        for (factors, &of_x) in &x.terms {
+            left.add_term(factors.clone(), of_x.checked_mul(multiple)?.checked_neg()?)?;
+        }
+        for (factors, &of_quotient) in &quotient.terms {
+            left.add_term(factors.clone(), of_quotient.checked_mul(multiple.checked_mul(by)?)?)?;
+        }
+        (left.complexity() < self.complexity()).then_some(left)
+    }
+
+    /// Returns the numbers of terms with quotients or the like, and of all terms.
+    fn complexity(&self) -> (usize, usize) {
+        let is_nested = |factors: &&Vec<Atom>| factors.iter().any(|atom| atom.depth() > 0);
+        (self.terms.keys().filter(is_nested).count(), self.terms.len())
     }
 
     pub(crate) fn times(&self, other: &Self) -> Option<Self> {
@@ -143,7 +190,7 @@ impl Polynomial {
     }
 
     /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
-    /// and the sum of the others.
+    /// and the sum of the others. A divisor of several terms divides all or nothing.
     fn divided(&self, divisor: &Self) -> (Self, Self) {
         let (mut whole, mut rest) = (Self::default(), self.clone());
         if let (Some((of_divisor, &by)), 1) = (divisor.terms.first_key_value(), divisor.terms.len()) {
@@ -158,10 +205,36 @@ impl Polynomial {
                     rest.terms.remove(factors);
                 }
             }
-        } else if self == divisor {
-            return (Self::constant(1), Self::default());
+        } else if let Some(exact) = self.exact_quotient(divisor) {
+            return (exact, Self::default());
         }
         (whole, rest)
+    }
+
+    /// Returns the polynomial whose product with a divisor this is, if long division finds it.
+    fn exact_quotient(&self, divisor: &Self) -> Option<Self> {
+        let (of_divisor, by) = divisor.leading_term()?;
+        let (mut quotient, mut rest) = (Self::default(), self.clone());
+        for _ in 0..MAX_TERMS {
+            let Some((factors, coefficient)) = rest.leading_term() else { return Some(quotient) };
+            let mut left = factors.to_vec();
+            for factor in of_divisor {
+                left.remove(left.iter().position(|other| other == factor)?);
+            }
+            if coefficient % by != 0 {
+                return None;
+            }
+            let term = Self { terms: BTreeMap::from([(left, coefficient / by)]) };
+            quotient = quotient.plus(&term, 1)?;
+            rest = rest.plus(&term.times(divisor)?, -1)?;
+        }
+        None
+    }
+
+    /// Returns the last one of the terms with the most factors. That of a product is the product of
+    /// its factors' leading terms.
+    fn leading_term(&self) -> Option<(&[Atom], i64)> {
+        self.terms().max_by_key(|&(factors, _)| (factors.len(), factors))
     }
 
     pub(crate) fn maximum(&self, other: &Self, leaf: Leaf<'_>) -> Option<Self> {
@@ -355,6 +428,44 @@ mod tests {
         assert_eq!(linear(8, 0, 3).remainder(&Polynomial::constant(8), &leaf), Some(Polynomial::constant(3)));
         assert_eq!(linear(1, 0, 0).maximum(&Polynomial::constant(1), &leaf), Some(named(0)));
         assert_eq!(linear(1, 0, 0).minimum(&Polynomial::constant(64), &leaf), Some(named(0)));
+    }
+
+    /// `b` and the padding up to the next multiple of 8, as programs compute it.
+    fn padded(b: &Polynomial) -> (Polynomial, Polynomial) {
+        let by = Polynomial::constant(8);
+        let rest = by.plus(&b.remainder(&by, &leaf).expect("a remainder"), -1).expect("few terms");
+        (b.clone(), rest.remainder(&by, &leaf).expect("a remainder"))
+    }
+
+    #[test]
+    fn lengths_that_are_padded_are_multiples() {
+        for size in [named(0), linear(1, 1, 3), linear(3, 2, 0)] {
+            let (size, padding) = padded(&size);
+            let whole = size.plus(&padding, 1).expect("few terms");
+            let eighth = whole.quotient(&Polynomial::constant(8), &leaf).expect("a multiple");
+            assert_eq!(eighth.times(&Polynomial::constant(8)), Some(whole.clone()));
+            assert_eq!(whole.remainder(&Polynomial::constant(8), &leaf), Some(Polynomial::default()));
+            assert_eq!(whole.plus(&padding, -1), Some(size.clone()));
+            for sizes in [[1, 0], [8, 10], [9, 3], [64, 10]] {
+                let b = value(&size, sizes);
+                assert_eq!(value(&whole, sizes), (b + 7) / 8 * 8, "{size:?}");
+            }
+        }
+        // And lengths that are cut.
+        let rest = named(0).remainder(&Polynomial::constant(4), &leaf).expect("a remainder");
+        let cut = named(0).plus(&rest, -1).expect("few terms");
+        assert_eq!(cut.range(&leaf), Range { low: Some(0), high: Some(64) });
+        assert_eq!(cut.plus(&rest, 1), Some(named(0)));
+    }
+
+    #[test]
+    fn sums_divide_exactly() {
+        let by = linear(2, 0, -1);
+        let product = by.times(&linear(64, 3, 1)).expect("few terms");
+        assert_eq!(product.quotient(&by, &leaf), Some(linear(64, 3, 1)));
+        assert_eq!(linear(128, 0, -64).quotient(&by, &leaf), Some(Polynomial::constant(64)));
+        let inexact = linear(128, 0, -63).quotient(&by, &leaf).expect("a quotient");
+        assert_eq!(value(&inexact, [7, 0]), (128 * 7 - 63) / 13);
     }
 
     #[test]

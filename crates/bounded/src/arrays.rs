@@ -99,9 +99,15 @@ impl Builder {
             if self.fold(size).is_some() {
                 continue;
             }
-            let bound = self.sizes(result)[dimension];
+            let mut bound = self.sizes(result)[dimension];
             if bound == 0 {
                 continue;
+            }
+            // Equal sizes get equal bounds, however they are computed.
+            let most = if self.has_named_sizes() { self.range(size).high } else { None };
+            if let Some(most) = most.filter(|most| (1..bound).contains(most)) {
+                result = self.slice_in(result, dimension, 0, most)?;
+                bound = most;
             }
             let size = self.within_bound(size, bound)?;
             result = self.static_op(Op::SetDimensionSize { dimension }, &[result, size], None)?;

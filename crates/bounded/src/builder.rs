@@ -9,6 +9,7 @@ mod gather;
 mod literals;
 mod operations;
 mod polynomials;
+mod progressions;
 mod reducer;
 mod regions;
 mod scatter;
@@ -205,6 +206,11 @@ impl Builder {
             scope.ranges.insert(id, range);
         }
         id
+    }
+
+    /// Returns the size of a named dimension in the entry.
+    pub fn entry_size_parameter(&self, position: usize) -> InstructionId {
+        self.size_parameters[position]
     }
 
     /// Returns the position of the named dimension whose size this is, if it is one.

@@ -1,6 +1,7 @@
 //! Programs whose callers choose sizes: `--dim batch=1..64` and `--size batch=7`.
 
 mod lists;
+mod trees;
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;

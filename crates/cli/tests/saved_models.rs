@@ -106,6 +106,29 @@ fn static_tables() {
 }
 
 #[test]
+fn sizes_that_follow_from_open_ones() {
+    let runs = [
+        ("open", "windows", 4, "--dim=ids.1=words --dim=words=1..16 --dim=batch=1..4"),
+        ("open", "positions", 4, "--dim=batch=3..16"),
+        ("open", "tiles", 3, "--dim=batch=1..5"),
+        (
+            "open",
+            "dilated",
+            3,
+            "--dim=x.1=high --dim=x.2=wide --dim=high=1..8 --dim=wide=1..9 --dim=batch=1..3",
+        ),
+        ("arrays", "serving_default", 4, "--dim=x.1=words --dim=words=1..12 --dim=batch=1..4"),
+    ];
+    for (model, signature, count, dims) in runs {
+        let own = format!("--signature={signature}");
+        let flags: Vec<&str> = dims.split(' ').chain([own.as_str()]).collect();
+        for k in 0..count {
+            check(model, model, &format!("{signature}.{k}"), &flags);
+        }
+    }
+}
+
+#[test]
 fn keras_exports() {
     check("keras2", "keras2", "serving_default", &["--batch=3"]);
     check("keras3", "keras3", "serving_default", &["--batch=2"]);

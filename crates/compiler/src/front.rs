@@ -196,8 +196,11 @@ fn import_graph(
     };
     let program = prepare(config.clone())?;
     let [dimension] = &config.dimension[..] else { return import_program(program, observer) };
-    let at_size =
-        |size: i64| import::import_program(&prepare(config.clone().with_size(&dimension.name, size))?);
+    let at_size = |size: i64, form_rows: i64| {
+        let mut program = prepare(config.clone().with_size(&dimension.name, size))?;
+        program.form_rows = Some(form_rows);
+        import::import_program(&program)
+    };
     let whole = if has_code { None } else { Some(import_program(program.clone(), observer)) };
     if let Some(Ok(imported)) = whole {
         return Ok(imported);
@@ -225,7 +228,11 @@ pub fn import_for_code(
     at_size: &dyn Fn(i64) -> Result<tf::Program>,
 ) -> Result<Program> {
     let batch = Batch::of_graph(program);
-    let pieces = sizes::pieces(batch, &[], &|size| import::import_program(&at_size(size)?));
+    let pieces = sizes::pieces(batch, &[], &|size, form_rows| {
+        let mut program = at_size(size)?;
+        program.form_rows = Some(form_rows);
+        import::import_program(&program)
+    });
     let imported = match pieces {
         Ok(pieces) => pieces.into_program()?,
         Err(_) => import::import_program(program)?,

@@ -95,7 +95,7 @@ pub(crate) fn combined(
         }
         return whole;
     };
-    let at_size = |size: i64| {
+    let at_size = |size: i64, _| {
         let mut request = sizes.request.clone();
         request.given.insert(name.clone(), GivenSize::Known(size));
         import(&request)

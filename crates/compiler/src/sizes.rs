@@ -93,19 +93,17 @@ impl Batch {
     }
 }
 
+/// Translates a program for a number of rows, in the form that rules choose for another number.
+pub(crate) type Import<'a> = &'a dyn Fn(i64, i64) -> Result<Program>;
+
 /// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
-/// `given` are sizes that the user wants code for, and `import` translates the program for one
-/// size.
+/// `given` are sizes that the user wants code for.
 ///
 /// Errors say why the program is not computed piece by piece: rows depend on each other, numbers
 /// depend on the size, the program writes variables, or a size is not supported.
-pub(crate) fn pieces(
-    batch: Result<Batch>,
-    given: &[i64],
-    import: &dyn Fn(i64) -> Result<Program>,
-) -> Result<Pieces> {
+pub(crate) fn pieces(batch: Result<Batch>, given: &[i64], import: Import<'_>) -> Result<Pieces> {
     let Batch { name, range: SizeRange { low, high }, batched } = batch?;
-    let row = import(1)?;
+    let row = import(1, 1)?;
     if row.interface.results().iter().any(|result| result.origin == Origin::Variable) {
         return Err(Error::unsupported("the program writes a variable"));
     }
@@ -119,7 +117,7 @@ pub(crate) fn pieces(
     // The largest batch also shows what begins beyond the sizes: a slice of the first 100 rows.
     let largest = (!sizes.contains(&high)).then_some(high);
     for size in sizes.iter().copied().chain(largest).filter(|&size| size > 1) {
-        let Program { module, interface, .. } = import(size)?;
+        let Program { module, interface, .. } = import(size, size)?;
         let found = independent_rows(&module, &batched, size).map_err(|dependence| {
             let instruction = &module[dependence.computation][dependence.instruction];
             let reason = dependence.reason;
@@ -231,7 +229,7 @@ fn check_numbers(
     sized: &[SizedModule],
     row: &Module,
     batched: &BTreeSet<usize>,
-    import: &dyn Fn(i64) -> Result<Program>,
+    import: Import<'_>,
 ) -> Result<()> {
     let Some((last, others)) = sized.split_last() else { return Ok(()) };
     let compare = |other: &Module, other_rows: i64| {
@@ -239,10 +237,15 @@ fn check_numbers(
         number_of_rows::check(&programs)
     };
     for other in others {
-        compare(&other.module, other.size).map_err(Obstacle::into_error)?;
+        let compared = match compare(&other.module, other.size) {
+            // A rule may have chosen another form for few rows.
+            Err(Obstacle::Structure(_)) => compare(&import(other.size, last.size)?.module, other.size),
+            compared => compared,
+        };
+        compared.map_err(Obstacle::into_error)?;
     }
     let near = if last.size > 3 { last.size - 1 } else { last.size + 1 };
-    compare(&import(near)?.module, near).map_err(Obstacle::into_error)?;
+    compare(&import(near, last.size)?.module, near).map_err(Obstacle::into_error)?;
     match compare(row, 1) {
         // A dimension of size 1 is also one that is repeated.
         Ok(()) | Err(Obstacle::Structure(_)) => Ok(()),

@@ -140,6 +140,7 @@ impl NodeProgram {
             fetches: fetches.collect(),
             variables,
             loop_bounds: BTreeMap::new(),
+            form_rows: None,
         };
         if library.is_some() {
             functionalize(&mut program)?;

@@ -135,6 +135,9 @@ pub struct Program {
     /// maximum number of iterations, keyed by the name of the loop's node or a prefix of it that
     /// ends before `/while_context`.
     pub loop_bounds: BTreeMap<String, i64>,
+    /// The number of rows for which rules choose the form of their instructions, if not that of
+    /// arrays. A comparison of programs for different sizes needs one form.
+    pub form_rows: Option<i64>,
 }
 
 impl Program {

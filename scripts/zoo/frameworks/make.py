@@ -9,7 +9,8 @@ directory that some families read.
 
 With --sizes, sizes are open in the SavedModel: of inputs of whole numbers [ROWS, WORDS, ...], those of texts,
 dimension 1 with the names w0, w1, ..., one for each length, and the leading dimension that all inputs share. A module
-can state the largest sizes of a network: OPEN[NAME], such as {"w0": 512} for texts of up to 512 words and one row.
+can state the largest sizes of a network: OPEN[NAME], such as {"w0": 512} for texts of up to 512 words and one row, or
+{"w0": (3, 48), "batch": 4} for texts of 3 words or more and up to 4 rows.
 Inputs and results are those of that many runs of random sizes, by the names "batch=3,w0=17/NAME", and DIR/flags has
 the flags of tfcompile for the range. Of large inputs, sizes are smaller.
 """
@@ -75,7 +76,13 @@ def flags(names, most):
     if set(most) == {"batch"}:
         return ""
     words = [f"{input_name}.{d}={name}" for (input_name, d), name in names.items() if d > 0]
-    return " ".join(f"--dim {word}" for word in [*words, *(f"{name}=1..{size}" for name, size in most.items())])
+    ranges = ["{}={}..{}".format(name, *ends(size)) for name, size in most.items()]
+    return " ".join(f"--dim {word}" for word in [*words, *ranges])
+
+
+def ends(size):
+    """The smallest and the largest size of a dimension, whose largest size or both are given."""
+    return size if isinstance(size, tuple) else (1, size)
 
 
 def runs(most, count):
@@ -83,7 +90,8 @@ def runs(most, count):
     generator = np.random.default_rng(0)
     found = {}
     for _ in range(100 * count):
-        sizes = {name: int(generator.integers(1, size + 1)) for name, size in most.items()}
+        sizes = {name: int(generator.integers(low, high + 1)) for name, (low, high) in
+                 ((name, ends(size)) for name, size in most.items())}
         found.setdefault(tuple(sizes.values()), sizes)
         if len(found) == count:
             break

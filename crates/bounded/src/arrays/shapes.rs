@@ -68,7 +68,9 @@ impl Builder {
         }
         let divisor = self.op(Op::Maximum {}, &[divisor, one])?;
         let size = if divisor == one { count } else { self.div(count, divisor)? };
-        Ok(Size { bound, size: Some(size) })
+        // A size of several dimensions may be a multiple of one of them.
+        let known = if self.has_named_sizes() { self.size_element(size, 0)? } else { None };
+        Ok(known.filter(|known| known.bound <= bound).unwrap_or(Size { bound, size: Some(size) }))
     }
 
     /// True if two sizes are the same value. Looks through conversions and through elements of

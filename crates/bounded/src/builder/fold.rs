@@ -70,6 +70,13 @@ impl Builder {
         fold(module, scope, id)
     }
 
+    /// Returns an integer of an open scope, if it is known at compile time.
+    pub(super) fn folded_element(&mut self, level: usize, id: InstructionId, position: usize) -> Option<i64> {
+        let literal = fold(&self.module, &mut self.scopes[level], id)?;
+        let is_inside = (position as i64) < literal.array_shape().element_count();
+        if is_inside { literal.scalar_at(position).as_i64() } else { None }
+    }
+
     /// Treats an instruction as a run-time value, even if it is a constant.
     pub(crate) fn forbid_folding(&mut self, id: InstructionId) {
         self.scope().folded.insert(id, None);

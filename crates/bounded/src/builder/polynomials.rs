@@ -45,6 +45,12 @@ impl Builder {
         }
     }
 
+    /// Returns a size of the entry for use in the innermost scope.
+    pub fn size_of_entry(&mut self, id: InstructionId) -> Result<InstructionId> {
+        let polynomial = self.polynomial_of_scope(0, id);
+        self.instruction_of(&polynomial)
+    }
+
     /// Returns the difference of two sizes if it is known.
     pub fn known_difference(&mut self, a: Size, b: Size) -> Option<i64> {
         let (a, b) = (self.polynomial_of(a), self.polynomial_of(b));
@@ -235,7 +241,7 @@ impl Builder {
     }
 
     /// Returns the range of a named dimension or an element.
-    fn range_of(&self, atom: &Atom) -> Range {
+    pub(super) fn range_of(&self, atom: &Atom) -> Range {
         match atom {
             Atom::Named(number) => self.range_at(0, self.size_parameters[*number]),
             Atom::Element { level, id, .. } if *level < self.scopes.len() => self.range_at(*level, *id),
@@ -263,7 +269,7 @@ impl Builder {
         self.polynomial_at(self.level(), id, position, MAX_DEPTH)
     }
 
-    fn polynomial_at(
+    pub(super) fn polynomial_at(
         &mut self,
         level: usize,
         id: InstructionId,
@@ -278,7 +284,9 @@ impl Builder {
             None
         } else {
             let found = self.computed(level, id, position, depth);
-            found.filter(|found| self.cannot_wrap(level, id, found))
+            let found = found.filter(|found| self.cannot_wrap(level, id, found));
+            // A loop over constants, for example.
+            found.or_else(|| self.folded_element(level, id, position).map(Polynomial::constant))
         };
         let polynomial = polynomial.unwrap_or_else(element);
         self.scopes[level].polynomials.insert((id, position), polynomial.clone());
@@ -364,6 +372,8 @@ impl Builder {
             Op::Convert {} if computation[operands[0]].shape().as_array().is_some_and(is_integer) => {
                 (operands[0], position)
             }
+            Op::Convert {} => return self.quotient_of_floats(level, operands[0], position, depth - 1),
+            Op::DynamicSlice { .. } => return self.sliced_element(level, id, position, depth - 1),
             Op::Broadcast { dimensions } => {
                 let at = index::multi_index(&array.sizes(), position as i64);
                 let at: Vec<i64> = dimensions.iter().map(|&d| at[d]).collect();
@@ -392,6 +402,35 @@ impl Builder {
             }
         };
         Some(self.polynomial_at(level, operand, place, depth - 1))
+    }
+
+    /// Returns the whole part of a quotient of integers that is computed in `f64`. It is exact for
+    /// numbers that fit `s32`: rounding does not take their quotient to the next whole number.
+    fn quotient_of_floats(
+        &mut self,
+        level: usize,
+        id: InstructionId,
+        position: usize,
+        depth: usize,
+    ) -> Option<Polynomial> {
+        let computation = self.scopes[level].computation();
+        let quotient = &computation[id];
+        let is_double = quotient.shape().as_array()?.element_type == PrimitiveType::F64;
+        if !is_double || !matches!(quotient.op(), Op::Divide {}) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for operand in quotient.operands().to_vec() {
+            let converted = &self.scopes[level].computation()[operand];
+            let is_converted = matches!(converted.op(), Op::Convert {});
+            let integer = converted.operands().first().copied().filter(|_| is_converted)?;
+            self.scopes[level].shape(integer).as_array().filter(|array| array.element_type.is_integer())?;
+            let part = self.polynomial_at(level, integer, position, depth.checked_sub(1)?);
+            let Range { low, high } = part.range(&|atom| self.range_of(atom));
+            let fits = [low, high].into_iter().all(|end| end.is_some_and(|end| i32::try_from(end).is_ok()));
+            parts.push(Some(part).filter(|_| fits)?);
+        }
+        parts[0].quotient(&parts[1], &|atom| self.range_of(atom))
     }
 
     /// Returns the result of elementwise arithmetic on integers.

@@ -1,7 +1,7 @@
 //! Lists and blocks whose number follows from a size that callers choose.
 
 use super::result;
-use crate::support::{succeed, tfcompile};
+use crate::support::{refuse, succeed, tfcompile};
 use shape::Literal;
 use std::collections::BTreeMap;
 
@@ -76,4 +76,44 @@ fn lists_and_blocks_have_as_many_elements_as_the_run() {
         let close = image.iter().zip(&x).all(|(found, x)| (found - x.exp()).abs() <= 1e-6 * x.exp());
         assert!(close && image.len() == x.len(), "{rows} rows: {image:?}");
     }
+}
+
+/// Pairs of pixels in the batch, and rows that are written to places.
+const PAIRS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 1 } dim { size: -1 } dim { size: 1 } } } } }
+node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 2 } } } }
+node { name: "none" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } dim { size: 2 } } int_val: 0 int_val: 0 } } } }
+node { name: "pairs" op: "SpaceToBatchND" input: "x" input: "two" input: "none" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "at" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } dim { size: 1 } } int_val: 3 int_val: 0 int_val: 2 } } } }
+node { name: "sizes" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -1 } } } }
+node { name: "five" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 5 } } } }
+node { name: "updates" op: "Reshape" input: "x" input: "sizes" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "placed" op: "ScatterNd" input: "at" input: "updates" input: "five" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tindices" value { type: DT_INT32 } } }
+versions { producer: 1286 }
+"#;
+
+#[test]
+fn runs_whose_sizes_do_not_fit_fail() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), PAIRS).expect("writable");
+    let run = |fetch: &str, count: i64| {
+        let x: Vec<f32> = (1..=count).map(|k| k as f32).collect();
+        let feed = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[1, count, 1], &x))]);
+        std::fs::write(place.path().join("in.npz"), npz::write(&feed).expect("small")).expect("writable");
+        let mut tool = tfcompile(place.path());
+        tool.args(["run", "g.pbtxt", "--dim=x.1=1..8", "--feed=@in.npz", "--out=out.npz"]);
+        tool.arg(format!("--fetch={fetch}"));
+        tool
+    };
+    succeed(&mut run("pairs", 4));
+    let pairs = Literal::from_elements(&[2, 2, 1], &[1f32, 3.0, 2.0, 4.0]);
+    assert_eq!(result(place.path(), "pairs"), pairs);
+    let said = refuse(&mut run("pairs", 3), place.path());
+    assert!(said.contains("does not divide into blocks of 2"), "{said}");
+    succeed(&mut run("placed", 3));
+    let placed = Literal::from_elements(&[5], &[2f32, 0.0, 3.0, 1.0, 0.0]);
+    assert_eq!(result(place.path(), "placed"), placed);
+    let said = refuse(&mut run("placed", 2), place.path());
+    assert!(said.contains("the sizes of dimension 0 of input 2 and dimension 0 of input 1 differ"), "{said}");
 }

@@ -67,7 +67,7 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn known_selector(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> Option<i64> {
     match cx.fold(id) {
         Some(known) => known.scalar_at(0).as_i64(),
-        None if cx.has_named_sizes() => cx.known_integer(id, 0),
+        None if cx.has_named_sizes() => cx.known_integer(id, 0).or_else(|| cx.range(id).value()),
         None => None,
     }
 }

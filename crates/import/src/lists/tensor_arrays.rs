@@ -1,18 +1,20 @@
 //! Tensor arrays of TensorFlow 1: arrays of tensors that are written and read one by one.
 //!
 //! A tensor array is a local variable of the computation that creates it: a buffer with a slot for
-//! each element, initially zeros. Its size must be known at compile time, or follow from the
-//! largest index that is written. A write to a plain array overwrites the element. A write to a
+//! each element, initially zeros. Its size must have a bound, or follow from the largest index
+//! that is written. A write to a plain array overwrites the element. A write to a
 //! gradient array adds to it. A gradient array is identified by the name of its gradient, however
 //! often it is requested. Elements that were never written are zeros, and indices out of range are
 //! clamped, so that all accesses stay within the buffer.
 
+use crate::lists::elements::unnamed;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
 use crate::values::tensor_array::TensorArray;
 use crate::values::value::{TensorArrayId, Value};
-use bounded::{Reducer, VariableId, list};
+use crate::values::value_type::names;
+use bounded::{Bounded, Reducer, Size, VariableId, list};
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
@@ -57,7 +59,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// `TensorArrayV3(size) = handle, flow`.
 pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let size = cx.constant_i64(0)?;
+    let (size, open) = initial_size(cx)?;
     cx.check(size >= 0, || format!("TensorArray size must be >= 0, got {size}"))?;
     let element_type = cx.type_attribute("dtype")?;
     let grows = cx.attributes().bool_or("dynamic_size", false)?;
@@ -65,18 +67,22 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let (name, level) = (cx.name().to_owned(), cx.level());
     let mut length = None;
     if grows {
-        let initial = cx.integers(PrimitiveType::S32, &[size])?;
-        let initial = cx.reshape(initial, &[])?;
+        let initial = match open {
+            Some(open) => cx.size_of_entry(open)?,
+            None => cx.s32(size)?,
+        };
         length = Some(cx.new_local(&name, level, initial));
     }
     let array = TensorArray {
         places: if grows { size.max(cx.lessons().places(&name)) } else { size },
+        size: open.filter(|_| !grows),
         name,
         level,
         element_type,
         length,
         accumulates: false,
         element,
+        names: Vec::new(),
         buffer: None,
         is_gone: false,
         gradients: BTreeMap::new(),
@@ -87,6 +93,21 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         values.push(Value::Array(cx.scalar(PrimitiveType::F32, 0.0)));
     }
     Ok(values)
+}
+
+/// Returns the size that an array has in the beginning, or its bound, and the size itself if it is
+/// open: an instruction of the entry.
+fn initial_size(cx: &mut NodeContext<'_, '_>) -> Result<(i64, Option<InstructionId>)> {
+    let id = cx.input(0)?;
+    if !cx.has_named_sizes() || cx.fold(id).is_some() {
+        return Ok((cx.constant_i64(0)?, None));
+    }
+    let Size { bound, size } = cx.bounded_element(0, 0)?;
+    let Some(size) = size else { return Ok((bound, None)) };
+    match cx.entry_size(size) {
+        Some(size) => Ok((bound, Some(size))),
+        None => Err(cx.not_constant(0, id)),
+    }
 }
 
 /// `TensorArrayGradV3(handle, flow) = grad_handle, flow`: an array of the same size that
@@ -130,8 +151,10 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         format!("index: expected a scalar, got shape {}", list(&index_sizes))
     })?;
     grow(cx, id, index)?;
-    let sizes = cx.sizes(value);
-    cx.check_element(id, cx.element_type(value), &sizes)?;
+    let names = element_names(cx, value)?;
+    let (element_type, sizes) = (cx.element_type(value), cx.sizes(value));
+    cx.check_element(id, element_type, &sizes, &names)?;
+    value = cx.split(value)?.data;
     let buffer = cx.buffer(id)?;
     let old = cx.read_variable(buffer);
     if cx[id].places > 0 {
@@ -143,6 +166,14 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         cx.write_local(buffer, new);
     }
     Ok(vec![cx.value(3)?])
+}
+
+/// Returns the names of an array's dimensions. Bounded ones must have one.
+fn element_names(cx: &NodeContext<'_, '_>, value: InstructionId) -> Result<Vec<Option<usize>>> {
+    if !cx.is_bounded(value) {
+        return Ok(Vec::new());
+    }
+    names(cx, value).ok_or_else(|| unnamed(&cx.array(value)))
 }
 
 /// Records the length to which a write extends an array that grows.
@@ -186,10 +217,12 @@ pub(super) fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
     let index = cx.input(1)?;
     let (buffer, element) = cx.contents(id, None)?;
-    if cx[id].places == 0 {
-        return cx.splat(element.element_type, &element.sizes(), 0.0);
-    }
-    cx.element_at(buffer, index)
+    let value = if cx[id].places == 0 {
+        cx.splat(element.element_type, &element.sizes(), 0.0)?
+    } else {
+        cx.element_at(buffer, index)?
+    };
+    cx.with_element_names(id, value, &[])
 }
 
 /// `TensorArrayGatherV3(handle, indices, flow) = value`.
@@ -201,18 +234,22 @@ pub(super) fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         format!("indices: expected a vector, got shape {}", list(&index_sizes))
     })?;
     let (buffer, _) = cx.contents(id, Some("element_shape"))?;
-    if is_dense(cx, indices, cx[id].places) {
-        return cx.slice_in(buffer, 0, 0, index_sizes[0]);
-    }
-    cx.gather_along(buffer, indices, 0, 0)
+    let indices = cx.split(indices)?;
+    let value = if is_dense(cx, indices.data, cx[id].places) {
+        cx.slice_in(buffer, 0, 0, index_sizes[0])?
+    } else {
+        cx.gather_along(buffer, indices.data, 0, 0)?
+    };
+    cx.with_element_names(id, value, &indices.sizes)
 }
 
 /// `TensorArrayPack(handle, flow) = value`: all elements.
 pub(super) fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
     let (buffer, _) = cx.contents(id, Some("element_shape"))?;
-    let count = cx.known_size(id)?;
-    cx.slice_in(buffer, 0, 0, count)
+    let count = cx.number_of_elements(id)?;
+    let value = cx.slice_in(buffer, 0, 0, count.bound)?;
+    cx.with_element_names(id, value, &[count.size])
 }
 
 /// True if indices are known to be 0, 1, 2, and so on, and all are below a limit.
@@ -235,10 +272,16 @@ pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         )
     })?;
     grow_to_rows(cx, id, indices)?;
-    if is_dense(cx, indices, cx[id].places) {
+    let whole_indices = cx.split(indices)?.data;
+    if is_dense(cx, whole_indices, cx[id].places) {
         write_rows(cx, id, value)?;
     } else {
-        cx.check_element(id, cx.element_type(value), &sizes[1..])?;
+        let names = element_names(cx, value)?;
+        cx.check_element(id, cx.element_type(value), &sizes[1..], names.get(1..).unwrap_or_default())?;
+        // Rows beyond the true number are not written.
+        let Bounded { data, sizes: mut true_sizes } = cx.split(value)?;
+        true_sizes[1..].fill(None);
+        let value = cx.bounded(data, &true_sizes)?;
         let buffer = cx.buffer(id)?;
         let old = cx.read_variable(buffer);
         let reducer = if cx[id].accumulates { Reducer::Add } else { Reducer::Replace };
@@ -272,7 +315,9 @@ fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: Instructio
     cx.check(sizes.first().is_some_and(|&rows| rows <= places), || {
         format!("a value of shape {} does not fit in {places} elements", list(&sizes))
     })?;
-    cx.check_element(id, cx.element_type(value), &sizes[1..])?;
+    let names = element_names(cx, value)?;
+    cx.check_element(id, cx.element_type(value), &sizes[1..], names.get(1..).unwrap_or_default())?;
+    let value = cx.split(value)?.data;
     let buffer = cx.buffer(id)?;
     let (whole, accumulates) = (sizes[0] == places, cx[id].accumulates);
     let new = match (whole, accumulates) {
@@ -351,9 +396,10 @@ pub(super) fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// `TensorArraySizeV3(handle, flow) = size`.
 pub(super) fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
-    match cx[id].length {
-        Some(length) => Ok(cx.read_variable(length)),
-        None => {
+    match (cx[id].length, cx[id].size) {
+        (Some(length), _) => Ok(cx.read_variable(length)),
+        (None, Some(size)) => cx.size_of_entry(size),
+        (None, None) => {
             let places = cx[id].places;
             let size = cx.integers(PrimitiveType::S32, &[places])?;
             cx.reshape(size, &[])
@@ -373,27 +419,75 @@ impl NodeContext<'_, '_> {
         }
     }
 
+    /// Returns an instruction of the entry for a size: itself there, or a named one.
+    fn entry_size(&mut self, size: InstructionId) -> Option<InstructionId> {
+        if self.level() == 0 {
+            return Some(size);
+        }
+        self.named_size(size).map(|position| self.entry_size_parameter(position))
+    }
+
     /// Returns the number of elements of an array to be converted to one tensor. HLO's shapes are
-    /// static, so it must be known.
-    fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
-        let TensorArray { places, length, .. } = self[id];
-        let Some(length) = length else { return Ok(places) };
+    /// static, so it must be known or open.
+    fn number_of_elements(&mut self, id: TensorArrayId) -> Result<Size> {
+        let TensorArray { places, length, size, .. } = self[id];
+        let Some(length) = length else {
+            let size = size.map(|size| self.size_of_entry(size)).transpose()?;
+            return Ok(Size { bound: places, size });
+        };
         let length = self.read_variable(length);
         if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
-            return Ok(known.clamp(0, places));
+            return Ok(Size::known(known.clamp(0, places)));
         }
         let owner = format!("TensorArray '{}'", self[id].name);
         Err(self.unknown_length(length, &owner, "give the TensorArray a fixed size without dynamic_size"))
     }
 
+    /// Like [`Self::number_of_elements`], for ops that need a known one.
+    fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
+        let size = self.number_of_elements(id)?;
+        match size.size {
+            None if self[id].names.is_empty() => Ok(size.bound),
+            _ => Err(Error::unsupported(format!(
+                "TensorArray '{}' has open sizes, which {} does not support",
+                self[id].name,
+                self.node().op
+            ))
+            .coded(Code::BoundedSize)),
+        }
+    }
+
+    /// Gives true sizes to an array of elements: those of its leading dimensions, and the named
+    /// ones of elements.
+    fn with_element_names(
+        &mut self,
+        id: TensorArrayId,
+        whole: InstructionId,
+        lead: &[Option<InstructionId>],
+    ) -> Result<InstructionId> {
+        let mut sizes = lead.to_vec();
+        for name in self[id].names.clone() {
+            sizes.push(name.map(|position| self.size_parameter(position)));
+        }
+        sizes.resize(self.rank(whole), None);
+        self.bounded(whole, &sizes)
+    }
+
     /// Records an element's shape. Returns an error if it differs from that of other elements.
-    fn check_element(&mut self, id: TensorArrayId, element_type: PrimitiveType, sizes: &[i64]) -> Result<()> {
+    fn check_element(
+        &mut self,
+        id: TensorArrayId,
+        element_type: PrimitiveType,
+        sizes: &[i64],
+        names: &[Option<usize>],
+    ) -> Result<()> {
+        let names = if names.iter().any(Option::is_some) { names } else { &[] };
         let array = &self[id];
         self.check(array.element_type == element_type, || {
             format!("TensorArray '{}' holds {}, got {element_type}", array.name, array.element_type)
         })?;
         if let Some(element) = &array.element {
-            return self.check(element == sizes, || {
+            return self.check(element == sizes && array.names == names, || {
                 format!(
                     "TensorArray '{}' holds elements of shape {}, but an element of shape {} is written; all elements must \
                      have one shape",
@@ -404,6 +498,7 @@ impl NodeContext<'_, '_> {
             });
         }
         self[id].element = Some(sizes.to_vec());
+        self[id].names = names.to_vec();
         Ok(())
     }
 

@@ -28,6 +28,8 @@ pub(crate) const OTHERS: &str = "\
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxScatterND OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
     OnnxMaxPool OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \
+    TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3 TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3 \
+    TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3 \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
     XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";

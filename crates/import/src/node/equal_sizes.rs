@@ -2,7 +2,7 @@
 
 use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
-use bounded::Size;
+use bounded::{Indices, Size};
 use hlo::custom_call::ASSERT;
 use hlo::{ComparisonDirection, InstructionId, Op, RawAttributes};
 use shape::Shape;
@@ -46,7 +46,7 @@ impl NodeContext<'_, '_> {
                 let is_bounded = self.array(id).dimensions[dimension].is_dynamic;
                 places.push(Place { input, dimension, bound, is_bounded });
             }
-            self.settle(&places, &mut inputs)?;
+            self.settle(&places, &mut inputs, true)?;
         }
         for (k, id) in inputs.into_iter().enumerate() {
             if let Some(id) = id {
@@ -56,9 +56,54 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// Gives one dimension of all inputs one size.
-    fn settle(&mut self, places: &[Place], inputs: &mut [Option<InstructionId>]) -> Result<()> {
-        let known = places.iter().find(|place| !place.is_bounded && place.bound != 1);
+    /// Returns the indices and updates of a scatter with as many rows, as
+    /// [`Self::settle_equal_sizes`] does. The updates also get the sizes of the target's rows where
+    /// their bounds are larger.
+    pub(crate) fn settled_updates(
+        &mut self,
+        x: InstructionId,
+        [indices, updates]: [InstructionId; 2],
+        kind: Indices,
+    ) -> Result<[InstructionId; 2]> {
+        let (vectors, depth) = match kind {
+            Indices::Scalars => (self.rank(indices), 1),
+            Indices::Vectors => {
+                let sizes = self.sizes(indices);
+                (sizes.len().saturating_sub(1), sizes.last().map_or(0, |&depth| depth.max(0) as usize))
+            }
+        };
+        let (in_row, rank) = (self.rank(x).saturating_sub(depth), self.rank(updates));
+        if ![x, indices, updates].into_iter().any(|id| self.is_bounded(id)) || rank != vectors + in_row {
+            return Ok([indices, updates]);
+        }
+        let mut inputs = [Some(x), Some(indices), Some(updates)];
+        for d in 0..rank {
+            let other = if d < vectors { (1, d) } else { (0, depth + d - vectors) };
+            let places = [other, (2, d)].map(|(input, dimension)| {
+                let id = [x, indices, updates][input];
+                let shape::Dimension { size: bound, is_dynamic: is_bounded, .. } =
+                    self.array(id).dimensions[dimension];
+                Place { input, dimension, bound, is_bounded }
+            });
+            if d < vectors || places[0].bound < places[1].bound {
+                self.settle(&places, &mut inputs, false)?;
+            }
+        }
+        let [_, Some(indices), Some(updates)] = inputs else {
+            return Err(Error::internal("the inputs of a scatter are arrays"));
+        };
+        Ok([indices, updates])
+    }
+
+    /// Gives one dimension of all inputs one size. Without `repeats`, sizes of 1 are sizes like
+    /// others.
+    fn settle(
+        &mut self,
+        places: &[Place],
+        inputs: &mut [Option<InstructionId>],
+        repeats: bool,
+    ) -> Result<()> {
+        let known = places.iter().find(|place| !place.is_bounded && (place.bound != 1 || !repeats));
         let least = || places.iter().filter(|place| place.is_bounded).min_by_key(|place| place.bound);
         let Some(&expected) = known.or_else(least) else { return Ok(()) };
         let Some(of_expected) = inputs[expected.input] else { return Ok(()) };
@@ -71,7 +116,7 @@ impl NodeContext<'_, '_> {
             let stated = |bound, size| Size { bound, size: Some(size) };
             if self.known_difference(stated(place.bound, size), stated(expected.bound, wanted)) != Some(0) {
                 let mut is_valid = self.compare(ComparisonDirection::Eq, size, wanted)?;
-                if !takes_expected {
+                if !takes_expected && repeats {
                     let one = self.s32(1)?;
                     for size in [size, wanted] {
                         let is_one = self.compare(ComparisonDirection::Eq, size, one)?;

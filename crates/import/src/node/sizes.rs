@@ -4,6 +4,7 @@ use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
 use bounded::{Size, bounds, list};
 use hlo::{InstructionId, Op};
+use shape::ArrayShape;
 use support::Result;
 
 impl NodeContext<'_, '_> {
@@ -68,6 +69,22 @@ impl NodeContext<'_, '_> {
         let fits = known.iter().all(|&size| size >= 0) && shape::index::element_count(&known).is_some();
         self.check(fits, || format!("input {k} is not a valid shape: {}", list(&known)))?;
         Ok(sizes)
+    }
+
+    /// Returns an integer or a `pred` as a constant if the ranges of named dimensions decide it.
+    pub(crate) fn settled_integer(&mut self, id: InstructionId) -> InstructionId {
+        let is_scalar = |array: &ArrayShape| array.rank() == 0;
+        if !self.has_named_sizes()
+            || !self.scope_ref().shape(id).as_array().is_some_and(is_scalar)
+            || self.fold(id).is_some()
+        {
+            return id;
+        }
+        let element_type = self.element_type(id);
+        match self.known_integer(id, 0).filter(|&value| i32::try_from(value).is_ok()) {
+            Some(value) => self.scalar(element_type, value as f64),
+            None => id,
+        }
     }
 
     /// Gives the result of an elementwise op the true sizes of its inputs, in case its rule built

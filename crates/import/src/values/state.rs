@@ -99,6 +99,11 @@ impl<'p> State<'p> {
         self.program
     }
 
+    /// Returns the number of rows for which a rule chooses a form. All forms compute the same.
+    pub(crate) fn form_rows(&self, rows: i64) -> i64 {
+        self.program.form_rows.unwrap_or(rows)
+    }
+
     /// Returns the module, with a tuple of these elements as the entry's result.
     pub(crate) fn finish(&mut self, elements: &[InstructionId]) -> Module {
         std::mem::replace(&mut self.builder, Builder::new(Module::new(""))).finish(elements)

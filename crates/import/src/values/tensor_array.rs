@@ -3,6 +3,7 @@
 
 use crate::values::value::TensorArrayId;
 use bounded::VariableId;
+use hlo::InstructionId;
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 
@@ -16,12 +17,16 @@ pub(crate) struct TensorArray {
     pub(crate) element_type: PrimitiveType,
     /// Number of slots of the buffer.
     pub(crate) places: i64,
+    /// The number of elements, an instruction of the entry, if it is open.
+    pub(crate) size: Option<InstructionId>,
     /// For an array that grows, the variable of the number of elements, an `s32` scalar.
     pub(crate) length: Option<VariableId>,
     /// True if a write adds to the element.
     pub(crate) accumulates: bool,
-    /// The sizes of an element, if known.
+    /// The sizes of an element, if known. Those of named dimensions are their bounds.
     pub(crate) element: Option<Vec<i64>>,
+    /// The names of an element's dimensions; none of an element without.
+    pub(crate) names: Vec<Option<usize>>,
     /// The buffer, once it is needed.
     pub(crate) buffer: Option<VariableId>,
     /// True if the array belongs to an earlier iteration, so that its elements are gone.

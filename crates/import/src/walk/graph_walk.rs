@@ -234,6 +234,11 @@ fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Va
     if let Some(open) = open {
         cx.with_aligned(&open, &mut outputs)?;
     }
+    for output in &mut outputs {
+        if let Value::Array(id) = output {
+            *id = cx.settled_integer(*id);
+        }
+    }
     Ok(outputs)
 }
 

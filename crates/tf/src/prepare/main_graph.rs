@@ -116,6 +116,7 @@ pub(super) fn main_graph<'a>(
         fetches: Vec::new(),
         variables: Vec::new(),
         loop_bounds: BTreeMap::new(),
+        form_rows: None,
     };
     Ok((program, Outputs { fed, nodes: ids }))
 }

@@ -44,7 +44,7 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     };
     let numbers = cx.input(1)?;
     if cx.fold(numbers).is_none() && !cx.is_bounded(numbers) && cx.sizes(numbers) == [rank as i64, 2] {
-        return pad_at_run_time(cx, x, value, &|dimension, end| (1, 2 * dimension + end));
+        return pad_at_run_time(cx, x, value, &|dimension, end| Some((1, 2 * dimension + end)));
     }
     let padding: Vec<(i64, i64, i64)> =
         paddings(cx, rank)?.into_iter().map(|(low, high)| (low, high, 0)).collect();
@@ -53,12 +53,12 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
 
 /// Pads an array by numbers of which some are only known at run time. Where an array of `n` rows
 /// gets `c - n` more, the result has `c` rows. `place` returns the input and the position in it of
-/// the number before (0) or after (1) a dimension.
+/// the number before (0) or after (1) a dimension, or `None` for no padding.
 pub(crate) fn pad_at_run_time(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     value: InstructionId,
-    place: &dyn Fn(usize, usize) -> (usize, usize),
+    place: &dyn Fn(usize, usize) -> Option<(usize, usize)>,
 ) -> Result<InstructionId> {
     let sizes = cx.all_sizes(x)?;
     let x = cx.split(x)?;
@@ -86,7 +86,8 @@ pub(crate) fn pad_at_run_time(
 }
 
 /// Returns one of the numbers, by input and position.
-fn padding_size(cx: &mut NodeContext<'_, '_>, (input, position): (usize, usize)) -> Result<Size> {
+fn padding_size(cx: &mut NodeContext<'_, '_>, place: Option<(usize, usize)>) -> Result<Size> {
+    let Some((input, position)) = place else { return Ok(Size::known(0)) };
     let size = cx.bounded_element(input, position)?;
     cx.check(size.bound >= 0, || "paddings: expected numbers >= 0".to_owned())?;
     Ok(size)
@@ -97,14 +98,14 @@ fn padded_size(
     cx: &mut NodeContext<'_, '_>,
     size: Size,
     padding: [Size; 2],
-    places: [(usize, usize); 2],
+    places: [Option<(usize, usize)>; 2],
     dimension: usize,
 ) -> Result<Size> {
     for (end, part) in padding.iter().enumerate() {
         // With a constant on the other side, the sum may be known.
         let (Some(own), None) = (size.size, padding[1 - end].size) else { continue };
         let (Some(_), Some(own)) = (part.size, cx.linear_element(own, 0)) else { continue };
-        let (input, position) = places[end];
+        let Some((input, position)) = places[end] else { continue };
         let numbers = cx.input(input)?;
         let number = cx.linear_element(numbers, position);
         let sum = number.and_then(|number| cx.known_sum(number, own));

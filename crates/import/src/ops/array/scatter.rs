@@ -110,12 +110,14 @@ fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let element_type = cx.element_type(updates);
     let zeros = cx.splat(element_type, &bounds(&sizes), 0.0)?;
     let zeros = cx.bounded(zeros, &run_time(&sizes))?;
+    let [indices, updates] = cx.settled_updates(zeros, [indices, updates], Indices::Vectors)?;
     cx.scatter(zeros, indices, updates, Indices::Vectors, Reducer::Add)
 }
 
 /// `TensorScatter*(x, indices, updates)`.
 fn tensor_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (x, indices, updates) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let [indices, updates] = cx.settled_updates(x, [indices, updates], Indices::Vectors)?;
     cx.scatter(x, indices, updates, Indices::Vectors, reducer)
 }
 

@@ -3,11 +3,12 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use crate::ops::array::pad::pad_at_run_time;
 use crate::ops::nn::windows::Format;
-use bounded::list;
-use bounded::{Size, bounds, run_time};
-use hlo::{InstructionId, SliceDimension};
-use support::{Code, Error, Result};
+use bounded::{Size, bounds, list};
+use hlo::custom_call::ASSERT;
+use hlo::{ComparisonDirection, InstructionId};
+use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("SpaceToDepth", space_to_depth).types("T", ALL),
@@ -82,7 +83,7 @@ fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// Block sizes, and for each a pair (before, after) of elements to pad or crop.
 struct Blocks {
     sizes: Vec<i64>,
-    edges: Vec<(i64, i64)>,
+    edges: Vec<[Size; 2]>,
     /// Number of elements of a block.
     count: i64,
 }
@@ -101,19 +102,21 @@ impl Blocks {
             format!("expected positive block sizes, got {}", list(&sizes))
         })?;
         let count = cx.checked_product(&sizes)?;
-        let literal = cx.constant(k)?;
-        let shape = literal.array_shape().sizes();
+        let pairs = cx.input(k)?;
+        let shape = cx.sizes(pairs);
         cx.check(shape == [rank as i64, 2], || {
             format!(
                 "input {k}: expected a matrix [{rank}, 2] with a pair for each block size, got shape {}",
                 list(&shape)
             )
         })?;
-        let values = literal.to_i64s().unwrap_or_default();
-        cx.check(values.len() == 2 * rank && values.iter().all(|&value| value >= 0), || {
-            format!("input {k}: expected integers >= 0, got {}", list(&values))
+        let mut edges = Vec::new();
+        for d in 0..rank {
+            edges.push([cx.bounded_element(k, 2 * d)?, cx.bounded_element(k, 2 * d + 1)?]);
+        }
+        cx.check(edges.iter().flatten().all(|edge| edge.bound >= 0), || {
+            format!("input {k}: expected integers >= 0, got {}", list(&bounds(&edges.concat())))
         })?;
-        let edges = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
         Ok(Self { sizes, edges, count })
     }
 }
@@ -132,59 +135,78 @@ fn space_to_batch_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
-    let (x, samples) = open_batch(cx, x)?;
     let blocks = Blocks::new(cx, blocks, edges, &sizes)?;
     let rank = blocks.sizes.len();
-    let mut padding = vec![(0, 0, 0); sizes.len()];
-    for (d, &(low, high)) in blocks.edges.iter().enumerate() {
-        padding[d + 1] = (low, high, 0);
-    }
     let zero = cx.scalar(element_type, 0.0);
-    let padded = cx.pad(x, zero, &padding)?;
-    let padded_sizes = cx.sizes(padded);
-    let whole = (0..rank).all(|d| padded_sizes[d + 1] % blocks.sizes[d] == 0);
-    cx.check(whole, || {
-        format!(
-            "the padded shape {} does not divide into blocks of {}",
-            list(&padded_sizes),
-            list(&blocks.sizes)
-        )
-    })?;
+    let mut padded = if blocks.edges.iter().flatten().all(|edge| edge.size.is_none()) {
+        let mut padding = vec![(0, 0, 0); sizes.len()];
+        for (d, [low, high]) in blocks.edges.iter().enumerate() {
+            padding[d + 1] = (low.bound, high.bound, 0);
+        }
+        cx.pad(x, zero, &padding)?
+    } else {
+        let place = |d: usize, end: usize| (1..=rank).contains(&d).then(|| (edges, 2 * (d - 1) + end));
+        pad_at_run_time(cx, x, zero, &place)?
+    };
+    let samples = cx.all_sizes(x)?[0];
     cx.checked_product(&[sizes[0], blocks.count])?;
     let batch = cx.size_sum(Size::known(0), samples, blocks.count)?;
     let batch = batch.ok_or_else(|| cx.invalid("the number of blocks is too large"))?;
-    let (mut split, mut result) = (vec![sizes[0]], vec![batch]);
+    let (mut split, mut result) = (vec![samples], vec![batch]);
     let mut permutation: Vec<usize> = (0..rank).map(|d| 2 * d + 2).collect();
     permutation.push(0);
-    for d in 0..rank {
-        let count = padded_sizes[d + 1] / blocks.sizes[d];
-        split.extend([count, blocks.sizes[d]]);
-        result.push(Size::known(count));
+    for (d, &block) in blocks.sizes.iter().enumerate() {
+        let count;
+        (padded, count) = in_blocks(cx, padded, d + 1, block)?;
+        split.extend([count, Size::known(block)]);
+        result.push(count);
         permutation.push(2 * d + 1);
     }
-    split.extend(&sizes[rank + 1..]);
-    result.extend(sizes[rank + 1..].iter().copied().map(Size::known));
+    let rest = cx.all_sizes(padded)?.split_off(rank + 1);
+    split.extend(&rest);
+    result.extend(rest);
     permutation.extend(2 * rank + 1..split.len());
-    let apart = cx.reshape(padded, &split)?;
+    let apart = cx.reshape_to(padded, &split)?;
     let moved = cx.transpose(apart, &permutation)?;
-    let mut true_sizes = vec![None; split.len()];
-    true_sizes[rank] = run_time(&[samples])[0];
-    let moved = cx.bounded(moved, &true_sizes)?;
     cx.reshape_to(moved, &result)
 }
 
-/// The whole array and its number of samples, the only size that may be open.
-fn open_batch(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<(InstructionId, Size)> {
-    let whole = cx.split(x)?;
-    if whole.sizes.iter().skip(1).any(Option::is_some) {
-        return Err(Error::unsupported(
-            "a dimension other than the batch is open, which blocks do not support; fix its size",
-        )
-        .coded(Code::BoundedSize));
-    }
+/// Returns an array with room for whole blocks along a dimension, and their number. A run in which
+/// the dimension does not consist of whole blocks fails.
+fn in_blocks(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    block: i64,
+) -> Result<(InstructionId, Size)> {
     let sizes = cx.all_sizes(x)?;
-    let samples = sizes.first().copied().ok_or_else(|| cx.invalid("expected an array, got a scalar"))?;
-    Ok((whole.data, samples))
+    let size = sizes[dimension];
+    let apart =
+        || format!("the padded shape {} does not divide into blocks of {block}", list(&bounds(&sizes)));
+    if size.size.is_none() {
+        cx.check(size.bound % block == 0, apart)?;
+        return Ok((x, Size::known(size.bound / block)));
+    }
+    let count = cx.size_quotient(size, block)?;
+    let whole = match count {
+        Some(count) => cx.size_sum(Size::known(0), count, block)?,
+        None => None,
+    };
+    let (Some(count), Some(whole)) = (count, whole) else { return Err(cx.invalid(apart())) };
+    if cx.known_difference(size, whole) != Some(0) {
+        let (size, whole) = (cx.size_value(size)?, cx.size_value(whole)?);
+        let is_whole = cx.compare(ComparisonDirection::Eq, size, whole)?;
+        cx.fail_unless(ASSERT, is_whole, &apart())?;
+    }
+    let mut split = cx.split(x)?;
+    let room = count.bound * block;
+    split.data = if room < size.bound {
+        cx.slice_in(split.data, dimension, 0, room)?
+    } else {
+        cx.pad_end(split.data, dimension, room - size.bound)?
+    };
+    split.sizes[dimension] = whole.size;
+    Ok((cx.bounded(split.data, &split.sizes)?, count))
 }
 
 fn batch_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -206,39 +228,50 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     cx.check(sizes[0] % blocks.count == 0, || {
         format!("the batch size {} is not a multiple of the {} elements of a block", sizes[0], blocks.count)
     })?;
-    let (_, samples) = open_batch(cx, x)?;
-    let samples = cx.size_quotient(samples, blocks.count)?;
+    let sizes = cx.all_sizes(x)?;
+    let samples = cx.size_quotient(sizes[0], blocks.count)?;
     let samples = samples.ok_or_else(|| {
         cx.invalid(format!(
             "the batch size is not known to be a multiple of the {} elements of a block",
             blocks.count
         ))
     })?;
-    let batch = bounds(&[samples])[0];
-    let split = [&blocks.sizes, &[batch][..], &sizes[1..]].concat();
-    let mut apart: Vec<Size> = split.iter().copied().map(Size::known).collect();
-    apart[rank] = samples;
-    let (mut permutation, mut merged) = (vec![rank], vec![batch]);
-    let mut slices = vec![SliceDimension { start: 0, limit: batch, stride: 1 }];
-    for d in 0..rank {
+    let mut apart: Vec<Size> = blocks.sizes.iter().copied().map(Size::known).collect();
+    apart.push(samples);
+    apart.extend(&sizes[1..]);
+    let (mut permutation, mut merged) = (vec![rank], vec![samples]);
+    for (d, &block) in blocks.sizes.iter().enumerate() {
         permutation.extend([rank + 1 + d, d]);
-        let size = cx.checked_product(&[sizes[d + 1], blocks.sizes[d]])?;
-        merged.push(size);
-        let (low, high) = blocks.edges[d];
-        cx.check(low <= size && high <= size - low, || {
-            format!("cannot crop {low} and {high} elements from the {size} along dimension {}", d + 1)
-        })?;
-        slices.push(SliceDimension { start: low, limit: size - high, stride: 1 });
+        cx.checked_product(&[sizes[d + 1].bound, block])?;
+        let size = cx.size_sum(Size::known(0), sizes[d + 1], block)?;
+        merged.push(size.ok_or_else(|| cx.invalid("the result is too large"))?);
     }
-    permutation.extend(2 * rank + 1..split.len());
+    permutation.extend(2 * rank + 1..apart.len());
     merged.extend(&sizes[rank + 1..]);
-    slices.extend(sizes[rank + 1..].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }));
     let apart = cx.reshape_to(x, &apart)?;
-    let apart = cx.split(apart)?;
-    let moved = cx.transpose(apart.data, &permutation)?;
-    let whole = cx.reshape(moved, &merged)?;
-    let cropped = cx.slice(whole, slices)?;
-    let mut true_sizes = vec![None; merged.len()];
-    true_sizes[0] = apart.sizes[rank];
-    cx.bounded(cropped, &true_sizes)
+    let moved = cx.transpose(apart, &permutation)?;
+    let mut whole = cx.reshape_to(moved, &merged)?;
+    for (d, &[low, high]) in blocks.edges.iter().enumerate() {
+        let size = merged[d + 1];
+        cx.check(
+            low.bound <= size.bound && (high.size.is_some() || high.bound <= size.bound - low.bound),
+            || {
+                format!(
+                    "cannot crop {} and {} elements from the {} along dimension {}",
+                    low.bound,
+                    high.bound,
+                    size.bound,
+                    d + 1
+                )
+            },
+        )?;
+        let length = match cx.size_sum(size, low, -1)? {
+            Some(rest) => cx.size_sum(rest, high, -1)?,
+            None => None,
+        };
+        let length = length.ok_or_else(|| cx.invalid("the number of cropped elements is not known"))?;
+        let low = cx.size_value(low)?;
+        whole = cx.take(whole, d + 1, low, 1, length)?;
+    }
+    Ok(whole)
 }

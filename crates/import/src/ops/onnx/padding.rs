@@ -98,7 +98,7 @@ fn padded_at_run_time(
             cx.scalar(element_type, 0.0)
         }
     };
-    pad_at_run_time(cx, x, value, &|dimension, end| (input, end * rank + dimension)).map(Some)
+    pad_at_run_time(cx, x, value, &|dimension, end| Some((input, end * rank + dimension))).map(Some)
 }
 
 /// Pads a dimension of open size with its own elements.

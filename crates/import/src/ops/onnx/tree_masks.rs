@@ -113,7 +113,7 @@ impl Masks {
         let columns = cx.literal(Literal::from_elements(&[tests, trees], &columns));
         // The innermost dimension becomes vectors: rows, whose values of a feature are neighbors,
         // or trees, which look up their features.
-        let by_rows = rows >= MANY_ROWS;
+        let by_rows = cx.form_rows(rows) >= MANY_ROWS;
         let (values, sizes, of_test) = if by_rows {
             let x = cx.transpose(x, &[1, 0])?;
             (cx.gather_along(x, columns, 0, 0)?, [tests, trees, rows], [0, 1])

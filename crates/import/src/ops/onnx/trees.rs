@@ -9,7 +9,7 @@ use crate::ops::onnx::operands::required;
 use crate::ops::onnx::tree_masks::Masks;
 use crate::ops::onnx::tree_nodes::{Ensemble, Mode, Node, direction};
 use bounded::Reducer;
-use hlo::{ComparisonDirection, InstructionId, Op};
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use support::Result;
@@ -174,7 +174,7 @@ impl Ensemble {
             let place = carried[0];
             let of = |cx: &mut NodeContext<'_, '_>, k: usize| cx.gather_along(carried[k], place, 0, 0);
             let feature = of(cx, 2)?;
-            let value = cx.gather_along(carried[1], feature, 1, 1)?;
+            let value = of_own_row(cx, carried[1], feature)?;
             let threshold = of(cx, 7)?;
             let mode = of(cx, 5)?;
             let mut holds = cx.splat(PrimitiveType::Pred, &[sizes[0], trees], 0.0)?;
@@ -194,6 +194,21 @@ impl Ensemble {
         })?;
         Ok(results[0])
     }
+}
+
+/// Looks up elements of a matrix, each in the row of its index.
+fn of_own_row(cx: &mut NodeContext<'_, '_>, x: InstructionId, index: InstructionId) -> Result<InstructionId> {
+    // The row as a batch of the gather shows that rows do not depend on each other.
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        collapsed_slice_dims: vec![1],
+        start_index_map: vec![1],
+        operand_batching_dims: vec![0],
+        start_indices_batching_dims: vec![0],
+        index_vector_dim: 2,
+        ..Default::default()
+    };
+    let op = Op::Gather { gather_dimension_numbers, slice_sizes: vec![1, 1], indices_are_sorted: false };
+    cx.op(op, &[x, index])
 }
 
 /// Floats of a list, or of a tensor of the newer names.
