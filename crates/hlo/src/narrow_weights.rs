@@ -87,6 +87,9 @@ pub fn narrow_operand(computation: &Computation, dot: InstructionId) -> Option<I
     let Op::Dot { dot_dimension_numbers: numbers } = computation[dot].op() else { return None };
     let &[left, right] = computation[dot].operands() else { return None };
     let (Op::Convert {}, &[_]) = (computation[right].op(), computation[right].users()) else { return None };
+    if left == right {
+        return None;
+    }
     let array = |id: InstructionId| computation[id].shape().as_array();
     let stored = computation[right].operands()[0];
     let (lhs, from, to) = (array(left)?, array(stored)?, array(right)?);

@@ -289,7 +289,8 @@ impl<'c> Groups<'c> {
         let mut in_memory: BTreeSet<InstructionId> =
             contractions.clone().flat_map(|&m| self.computation[m].operands()).copied().collect();
         for &contraction in contractions {
-            if let Some(stored) = self.narrow_operand(contraction) {
+            let narrow = self.narrow_operand(contraction);
+            if let Some(stored) = narrow.filter(|stored| !group.members.contains(stored)) {
                 let wide = self.computation[contraction].operands()[1];
                 in_memory.remove(&wide);
                 in_memory.insert(stored);
@@ -349,7 +350,10 @@ impl<'c> Groups<'c> {
     /// The narrow array whose elements the kernel of a dot widens when it reads them.
     fn narrow_operand(&self, dot: InstructionId) -> Option<InstructionId> {
         let stored = hlo::narrow_operand(self.computation, dot).filter(|_| self.options.widens_weights)?;
-        let (array, _) = origin(self.computation, stored);
+        let mut array = stored;
+        while let Op::Reshape {} | Op::Bitcast {} = self.computation[array].op() {
+            array = self.computation[array].operands()[0];
+        }
         // Constants are packed.
         (!matches!(self.computation[array].op(), Op::Constant { .. })).then_some(stored)
     }
