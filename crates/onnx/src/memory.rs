@@ -207,3 +207,87 @@ pub(crate) fn has_fields_of_model(bytes: &[u8]) -> bool {
     }
     has_version && has_graph
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_BYTES, of_model};
+    use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+    use bytes::Bytes;
+    use prost::Message;
+    use prost::encoding::encode_varint;
+    use std::collections::BTreeMap;
+
+    fn with_attribute(attribute: AttributeProto) -> ModelProto {
+        let node = NodeProto { attribute: vec![attribute], ..NodeProto::default() };
+        let graph = GraphProto { node: vec![node], ..GraphProto::default() };
+        ModelProto { graph: Some(graph), ..ModelProto::default() }
+    }
+
+    /// Bytes of the lists and texts of a model as the decoder leaves them.
+    fn allocated(model: &ModelProto) -> usize {
+        fn list<T>(values: &Vec<T>) -> usize {
+            values.capacity() * size_of::<T>()
+        }
+        let graph = model.graph.as_ref().expect("a graph");
+        let mut bytes = size_of::<GraphProto>() + list(&graph.node) + list(&graph.initializer);
+        for tensor in &graph.initializer {
+            bytes += list(&tensor.dims) + list(&tensor.int32_data) + list(&tensor.double_data);
+        }
+        for node in &graph.node {
+            bytes += list(&node.attribute) + list(&node.input);
+            bytes += node.input.iter().map(String::capacity).sum::<usize>();
+            for attribute in &node.attribute {
+                bytes += list(&attribute.ints) + list(&attribute.floats) + list(&attribute.strings);
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_bound_is_what_the_decoder_allocates() {
+        let ints = AttributeProto { ints: (0..5000).collect(), ..AttributeProto::default() };
+        let floats = AttributeProto { floats: vec![1.0; 9000], ..AttributeProto::default() };
+        let strings =
+            AttributeProto { strings: vec![Bytes::from_static(b"LEAF"); 3000], ..AttributeProto::default() };
+        let mut many = with_attribute(AttributeProto::default());
+        let graph = many.graph.as_mut().expect("a graph");
+        graph.node = vec![NodeProto { input: vec!["value".to_owned(); 3], ..NodeProto::default() }; 700];
+        let mut constants = many.clone();
+        let graph = constants.graph.as_mut().expect("a graph");
+        graph.node.clear();
+        graph.initializer = vec![
+            TensorProto {
+                dims: vec![40],
+                int32_data: vec![-1; 40],
+                double_data: vec![0.5; 40],
+                ..TensorProto::default()
+            };
+            500
+        ];
+        for model in [with_attribute(ints), with_attribute(floats), with_attribute(strings), many, constants]
+        {
+            let bytes = model.encode_to_vec();
+            let decoded = ModelProto::decode(Bytes::from(bytes.clone())).expect("a model");
+            let (bound, least) = (of_model(&bytes), allocated(&decoded));
+            // The largest list leaves half of its room when it grows, and allocations have headers.
+            assert!(least <= bound && bound < least * 2, "{bound} bytes for {least}");
+        }
+    }
+
+    #[test]
+    fn files_are_decoded_up_to_the_limit() {
+        // Nodes without contents: two bytes each.
+        let model = |count: usize| {
+            let mut bytes = vec![7 << 3 | 2];
+            encode_varint(2 * count as u64, &mut bytes);
+            bytes.extend([1 << 3 | 2, 0].repeat(count));
+            bytes
+        };
+        // 168 bytes each, and half as much while the list grows.
+        assert!((1008 << 20..=MOST_BYTES).contains(&of_model(&model(1 << 22))), "{}", size_of::<NodeProto>());
+        let above = Bytes::from(model((1 << 22) + 1));
+        let mut external = |_: &str| Ok(Bytes::new());
+        let error = crate::read(&above, &BTreeMap::new(), &mut external).expect_err("above the limit");
+        assert!(error.to_string().contains("would take 2016 MiB, but at most 1024 MiB"), "{error}");
+    }
+}

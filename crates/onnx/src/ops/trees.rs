@@ -5,7 +5,7 @@
 //!
 //! | attribute | elements |
 //! |---|---|
-//! | `features`, `modes`, `thresholds`, `tracks` | test of each node, true for NaN if `tracks` is 1 |
+//! | `features`, `modes`, `thresholds`, `tracks` | tests of nodes; `tracks`: true for NaN |
 //! | `yes`, `no` | the nodes for both outcomes; a leaf has itself |
 //! | `roots` | the first node of each tree |
 //! | `leaves`, `targets`, `weights` | numbers that leaves add to targets |

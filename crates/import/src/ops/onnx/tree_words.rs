@@ -1,7 +1,7 @@
 //! Trees as tables of words, in which all trees of all rows take a step at a time.
 //!
 //! A word states the test of a node and where its children are: the first one at a distance, the
-//! second one behind it. So a step looks up a word and the value that it tests. A leaf, whose
+//! second one after that. So a step looks up a word and the value that it tests. A leaf, whose
 //! distance is 0, has its number in place of a threshold.
 
 use crate::node::context::NodeContext;

@@ -23,7 +23,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// Most numbers of a table of leaves.
 const MOST_WEIGHTS: usize = 1 << 26;
 
-/// How the numbers of trees become one.
+/// The way in which the numbers of trees become one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Average,
