@@ -50,6 +50,9 @@ impl Aggregate {
     }
 }
 
+/// A group of trees, and the table of its leaves if they have several numbers.
+type Group = (Walk, Option<InstructionId>);
+
 /// The trees by the target that their leaves add to, if each tree has one.
 struct Classes {
     /// As many trees for each class. All are in one class if leaves add to several targets.
@@ -158,7 +161,7 @@ impl Ensemble {
         classes: Vec<Vec<usize>>,
         width: i64,
         x: InstructionId,
-    ) -> Result<Option<Vec<(Walk, Option<InstructionId>)>>> {
+    ) -> Result<Option<Vec<Group>>> {
         let rows = cx.sizes(x)[0];
         let mut groups = Vec::new();
         for roots in tree_groups::of(self, classes, rows / tree_groups::blocks(rows)) {
@@ -186,7 +189,7 @@ impl Ensemble {
     fn scores_of_words(
         &self,
         cx: &mut NodeContext<'_, '_>,
-        groups: &[(Walk, Option<InstructionId>)],
+        groups: &[Group],
         x: InstructionId,
         classes: usize,
         aggregate: Aggregate,
