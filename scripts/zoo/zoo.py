@@ -148,7 +148,7 @@ def onnx(source, options):
 
     for package in source["packages"]:
         own = packages.name_of(package)
-        place = packages.files(package, (".onnx", ".onnx.data"))
+        place = packages.files(package, (".onnx", ".onnx.data", ".onnx.gz"))
         chosen = source.get("files", {}).get(own, "")
         paths = [path for path in sorted(place.rglob("*.onnx")) if re.search(chosen, str(path.relative_to(place)))]
         for path, name in zip(paths, names_of(paths)):

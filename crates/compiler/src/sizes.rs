@@ -236,17 +236,17 @@ fn check_numbers(
         let programs = Programs { one: &last.module, rows: last.size, other, other_rows, batched };
         number_of_rows::check(&programs)
     };
+    // A rule may have chosen another form for few rows.
+    let compare_in_one_form = |other: &Module, other_rows: i64| match compare(other, other_rows) {
+        Ok(()) => Ok(Ok(())),
+        Err(_) => Ok(compare(&import(other_rows, last.size)?.module, other_rows)),
+    };
     for other in others {
-        let compared = match compare(&other.module, other.size) {
-            // A rule may have chosen another form for few rows.
-            Err(Obstacle::Structure(_)) => compare(&import(other.size, last.size)?.module, other.size),
-            compared => compared,
-        };
-        compared.map_err(Obstacle::into_error)?;
+        compare_in_one_form(&other.module, other.size)?.map_err(Obstacle::into_error)?;
     }
     let near = if last.size > 3 { last.size - 1 } else { last.size + 1 };
     compare(&import(near, last.size)?.module, near).map_err(Obstacle::into_error)?;
-    match compare(row, 1) {
+    match compare_in_one_form(row, 1)? {
         // A dimension of size 1 is also one that is repeated.
         Ok(()) | Err(Obstacle::Structure(_)) => Ok(()),
         Err(number) => Err(number.into_error()),

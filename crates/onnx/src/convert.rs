@@ -32,6 +32,9 @@ const DEEPEST: usize = 64;
 /// Most nodes of a model whose calls are replaced by the bodies of functions.
 const MOST_NODES: usize = 1 << 18;
 
+/// Most bytes of lists that nodes of the graph have copies of.
+const MOST_COPIED_BYTES: usize = 1 << 28;
+
 /// The oldest and the newest version of ONNX's ops that are supported.
 const VERSIONS: [i64; 2] = [6, 28];
 
@@ -84,6 +87,7 @@ pub(crate) struct Converter<'a, 'e> {
     library: Vec<FunctionDef>,
     depth: usize,
     nodes: usize,
+    copied: usize,
 }
 
 /// The domain of ONNX's own ops has two names.
@@ -145,6 +149,7 @@ pub(crate) fn convert<'a>(
         library: Vec::new(),
         depth: 0,
         nodes: 0,
+        copied: 0,
     };
     for function in &model.functions {
         let key = [domain(&function.domain), function.name.as_str(), function.overload.as_str()];
@@ -461,6 +466,18 @@ impl<'a> Converter<'a, '_> {
         if self.depth > DEEPEST {
             return Err(Error::unsupported(format!(
                 "functions and subgraphs are nested more than {DEEPEST} deep, or a function calls itself"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts the bytes of a list of the file that a node gets a copy of.
+    pub(crate) fn copy<T>(&mut self, list: &[T]) -> Result<()> {
+        self.copied = self.copied.saturating_add(size_of_val(list));
+        if self.copied > MOST_COPIED_BYTES {
+            return Err(Error::unsupported(format!(
+                "the attributes of nodes have lists of more than {} MiB in total",
+                MOST_COPIED_BYTES >> 20
             )));
         }
         Ok(())

@@ -7,6 +7,7 @@ mod elementwise;
 mod own;
 mod random;
 mod sequences;
+mod trees;
 
 use crate::convert::{ConvertNode, Op};
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use crate::External;
 use crate::proto::{SparseTensorProto, StringStringEntryProto, TensorProto};
 use bytes::Bytes;
+use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 use tf::DataType;
 
@@ -99,10 +100,30 @@ impl Constant {
         Self { data_type: DataType::Int64, sizes: sizes.to_vec(), bytes: bytes.into() }
     }
 
+    /// A vector of 32-bit integers.
+    pub(crate) fn of_ints(values: &[i32]) -> Self {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self { data_type: DataType::Int32, sizes: vec![values.len() as i64], bytes: bytes.into() }
+    }
+
     /// Numbers of 32 bits.
     pub(crate) fn of_floats(sizes: &[i64], values: &[f32]) -> Self {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Self { data_type: DataType::Float, sizes: sizes.to_vec(), bytes: bytes.into() }
+    }
+
+    /// Number of elements.
+    pub(crate) fn count(&self) -> usize {
+        self.sizes.iter().product::<i64>() as usize
+    }
+
+    /// The elements of a constant of floats.
+    pub(crate) fn reals(&self) -> Result<Vec<f64>> {
+        let element = self.data_type.primitive_type();
+        let literal = element.and_then(|element| {
+            Literal::from_bytes(ArrayShape::new(element, &self.sizes), self.bytes.clone())
+        });
+        literal.and_then(|literal| literal.floats()).ok_or_else(|| Error::invalid("expected floats"))
     }
 
     /// The integers, if the constant is a scalar or vector of them.

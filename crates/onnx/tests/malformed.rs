@@ -218,8 +218,77 @@ fn functions_that_call_themselves_or_grow_without_bound_are_refused() {
 #[test]
 fn files_that_would_take_too_much_memory_are_refused() {
     // Nodes without contents: two bytes each.
-    let nodes = [1 << 3 | 2, 0].repeat(4_000_000);
+    let nodes = [1 << 3 | 2, 0].repeat(5_000_000);
     refused(&model(&Message(nodes)), "MiB are supported");
+}
+
+/// An ensemble of a test and two leaves. `edit` changes the values of a list by its name.
+fn trees(edit: &dyn Fn(&str, &mut Vec<i64>)) -> Message {
+    let lists: [(&str, &[i64]); 8] = [
+        ("nodes_treeids", &[0, 0, 0]),
+        ("nodes_nodeids", &[0, 1, 2]),
+        ("nodes_featureids", &[0, 0, 0]),
+        ("nodes_truenodeids", &[1, 0, 0]),
+        ("nodes_falsenodeids", &[2, 0, 0]),
+        ("target_treeids", &[0, 0]),
+        ("target_nodeids", &[1, 2]),
+        ("target_ids", &[0, 0]),
+    ];
+    let mut op = node("TreeEnsembleRegressor", &["x"], &["y"]).text(7, "ai.onnx.ml");
+    for (name, values) in lists {
+        let mut values = values.to_vec();
+        edit(name, &mut values);
+        let list = values.iter().fold(Message::default().text(1, name), |list, &value| list.int(8, value));
+        op = op.message(5, &list.int(20, 7));
+    }
+    let modes = ["BRANCH_LEQ", "LEAF", "LEAF"];
+    let modes = modes.iter().fold(Message::default().text(1, "nodes_modes"), |list, mode| list.text(9, mode));
+    op = op.message(5, &modes.int(20, 8));
+    for (name, count) in [("nodes_values", 3), ("target_weights", 2)] {
+        op = op.message(5, &Message::default().text(1, name).bytes(7, &vec![0; 4 * count]).int(20, 6));
+    }
+    model(&graph(&[op]))
+}
+
+#[test]
+fn trees_whose_lists_do_not_fit_are_refused() {
+    read(&trees(&|_, _| {})).expect("a model");
+    // Nodes in another order are found by their numbers.
+    read(&trees(&|name, values| {
+        if name == "nodes_nodeids" {
+            *values = vec![5, 2, 1];
+        }
+    }))
+    .expect("a model");
+    let edited = |list: &'static str, edited: &'static [i64]| {
+        trees(&move |name, values| {
+            if name == list {
+                *values = edited.to_vec();
+            }
+        })
+    };
+    refused(&edited("nodes_nodeids", &[0, 1, 1]), "tree 0 has two nodes 1");
+    refused(&edited("nodes_truenodeids", &[3, 0, 0]), "tree 0 has no node 3");
+    refused(&edited("nodes_truenodeids", &[-1, 0, 0]), "tree 0 has no node -1");
+    refused(&edited("target_nodeids", &[1, i64::MAX]), "tree 0 has no node 9223372036854775807");
+    refused(&edited("target_treeids", &[0, 1]), "tree 1 has no node 2");
+    refused(&edited("nodes_featureids", &[0]), "the attributes of 3 nodes have lengths");
+    refused(&edited("target_ids", &[0]), "the leaves do not fit");
+}
+
+#[test]
+fn copies_of_lists_are_bounded() {
+    // A function with a list of 32 MiB that is called nine times.
+    let list = Message::default().text(1, "axes").bytes(8, &vec![1; 4 << 20]).int(20, 7);
+    let op = node("ReduceSum", &["a"], &["z"]).message(5, &list);
+    let own = Message::default().text(1, "f").text(4, "a").text(5, "z").message(7, &op).text(10, "own");
+    let calls: Vec<Message> = (0..9)
+        .map(|k| {
+            let output = if k == 8 { "y".to_owned() } else { format!("v{k}") };
+            node("f", &["x"], &[output.as_str()]).text(7, "own")
+        })
+        .collect();
+    refused(&model(&graph(&calls)).message(25, &own), "lists of more than 256 MiB");
 }
 
 #[test]

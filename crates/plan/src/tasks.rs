@@ -180,6 +180,8 @@ pub(crate) fn cost(op: &Op) -> u64 {
         | Op::Bitcast {}
         | Op::Parameter { .. } => 0,
         op if is_transcendental(op) => 32,
+        // Elements of a table, which are loaded one by one.
+        Op::Gather { slice_sizes, .. } if slice_sizes.iter().all(|&size| size == 1) => 32,
         Op::Divide {}
         | Op::Remainder {}
         | Op::Sqrt {}

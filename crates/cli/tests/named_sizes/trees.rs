@@ -14,26 +14,27 @@ fn number(k: usize) -> f32 {
 /// A graph of complete trees of three features, which are made of [`number`].
 fn graph(trees: usize, depth: u32) -> String {
     let (count, inner) = (2usize.pow(depth + 1) - 1, 2usize.pow(depth) - 1);
-    let mut lists: BTreeMap<&str, String> = BTreeMap::new();
+    let mut lists: BTreeMap<[&str; 3], Vec<String>> = BTreeMap::new();
+    let mut add = |name: &'static str, ty: &'static str, value: String| {
+        let field = if ty == "DT_FLOAT" { "float_val" } else { "int_val" };
+        lists.entry([name, ty, field]).or_default().push(value);
+    };
     for tree in 0..trees {
+        let root = tree * count;
+        add("roots", "DT_INT32", root.to_string());
         for k in 0..count {
             let is_leaf = k >= inner;
-            let mut add = |name: &'static str, text: String| {
-                write!(lists.entry(name).or_default(), " {text}").expect("text");
-            };
-            let child = |number: usize| format!("i: {}", if is_leaf { 0 } else { number });
-            add("nodes_treeids", format!("i: {tree}"));
-            add("nodes_nodeids", format!("i: {k}"));
-            add("nodes_featureids", child((tree + k) % 3));
-            add("nodes_modes", format!("s: \"{}\"", if is_leaf { "LEAF" } else { "BRANCH_LEQ" }));
-            add("nodes_values", format!("f: {}", number(tree * count + k)));
-            add("nodes_truenodeids", child(2 * k + 1));
-            add("nodes_falsenodeids", child(2 * k + 2));
+            let child = |other: usize| (root + if is_leaf { k } else { other }).to_string();
+            add("features", "DT_INT32", if is_leaf { 0 } else { (tree + k) % 3 }.to_string());
+            add("modes", "DT_UINT8", if is_leaf { 255 } else { 0 }.to_string());
+            add("thresholds", "DT_FLOAT", number(root + k).to_string());
+            add("tracks", "DT_UINT8", "0".to_owned());
+            add("yes", "DT_INT32", child(2 * k + 1));
+            add("no", "DT_INT32", child(2 * k + 2));
             if is_leaf {
-                add("target_treeids", format!("i: {tree}"));
-                add("target_nodeids", format!("i: {k}"));
-                add("target_ids", "i: 0".to_owned());
-                add("target_weights", format!("f: {}", number(7 * k + tree)));
+                add("leaves", "DT_INT32", (root + k).to_string());
+                add("targets", "DT_INT32", "0".to_owned());
+                add("weights", "DT_FLOAT", number(7 * k + tree).to_string());
             }
         }
     }
@@ -45,8 +46,15 @@ node { name: "y" op: "OnnxMlTreeEnsembleRegressor" input: "x"
        attr { key: "operands" value { list { i: 0 } } } attr { key: "n_targets" value { i: 1 } }
 "#
     .to_owned();
-    for (name, list) in lists {
-        writeln!(text, "       attr {{ key: \"{name}\" value {{ list {{{list} }} }} }}").expect("text");
+    for ([name, ty, field], values) in lists {
+        let (size, separator) = (values.len(), format!(" {field}: "));
+        let values = values.join(&separator);
+        writeln!(
+            text,
+            "       attr {{ key: \"{name}\" value {{ tensor {{ dtype: {ty} tensor_shape {{ dim {{ size: {size} }} }} {field}: \
+             {values} }} }} }}"
+        )
+        .expect("text");
     }
     text + "}\nversions { producer: 1286 }\n"
 }

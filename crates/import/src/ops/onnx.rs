@@ -29,8 +29,10 @@ mod shapes;
 mod signals;
 mod support_vectors;
 mod training;
+mod tree_groups;
 mod tree_masks;
 mod tree_nodes;
+mod tree_words;
 mod trees;
 mod windows;
 

@@ -104,6 +104,11 @@ impl<'p> State<'p> {
         self.program.form_rows.unwrap_or(rows)
     }
 
+    /// True if the program computes a piece of a batch, so that no row may depend on its number.
+    pub(crate) fn is_piece(&self) -> bool {
+        self.program.form_rows.is_some()
+    }
+
     /// Returns the module, with a tuple of these elements as the entry's result.
     pub(crate) fn finish(&mut self, elements: &[InstructionId]) -> Module {
         std::mem::replace(&mut self.builder, Builder::new(Module::new(""))).finish(elements)

@@ -9,9 +9,10 @@
 //! | `operands` | for each input in the file, the input of this node, or -1 if it is left out |
 //! | `opset` | version of the ops of the domain |
 //!
-//! `import` defines the results.
+//! Decision trees have other attributes ([`super::trees`]). `import` defines the results.
 
 use crate::convert::{Array, Op, Value};
+use crate::ops::trees;
 use crate::tensor::Constant;
 use support::{Error, Result};
 use tf::DataType::{self, Float, Int32, Int64, Uint8};
@@ -278,7 +279,16 @@ fn output_type(op: &Op<'_, '_, '_>, out: Out) -> Result<DataType> {
 
 /// Adds the attributes of the node of the file to the last node.
 fn add_attributes(op: &mut Op<'_, '_, '_>) -> Result<()> {
+    let trees = trees::Form::of(op);
+    let mut values: Vec<(&str, AttributeValue)> = Vec::new();
+    for (name, constant) in trees.map_or(Ok(Vec::new()), |form| form.tensors(op))? {
+        op.converter.copy(&constant.bytes)?;
+        values.push((name, of_constant(constant)));
+    }
     for (name, attribute) in op.attributes() {
+        if trees.is_some_and(|form| form.contains(name)) {
+            continue;
+        }
         let list = |list: ListValue| AttributeValue::List(Box::new(list));
         let value = match attribute.r#type {
             1 => AttributeValue::F(attribute.f),
@@ -289,22 +299,38 @@ fn add_attributes(op: &mut Op<'_, '_, '_>) -> Result<()> {
                 let tensor = tensor.ok_or_else(|| Error::invalid(format!("{name} is not a tensor")))?;
                 let constant = Constant::read(tensor, &mut *op.converter.external)
                     .map_err(|e| e.context(format!("attribute '{name}'")))?;
-                AttributeValue::Tensor(Box::new(TensorProto {
-                    dtype: constant.data_type.number(),
-                    tensor_shape: Some(shape_of(&constant.sizes)),
-                    tensor_content: constant.bytes,
-                    ..TensorProto::default()
-                }))
+                of_constant(constant)
             }
-            6 => list(ListValue { f: attribute.floats.clone(), ..ListValue::default() }),
-            7 => list(ListValue { i: attribute.ints.clone(), ..ListValue::default() }),
-            8 => list(ListValue { s: attribute.strings.clone(), ..ListValue::default() }),
+            6 => {
+                op.converter.copy(&attribute.floats)?;
+                list(ListValue { f: attribute.floats.clone(), ..ListValue::default() })
+            }
+            7 => {
+                op.converter.copy(&attribute.ints)?;
+                list(ListValue { i: attribute.ints.clone(), ..ListValue::default() })
+            }
+            8 => {
+                op.converter.copy(&attribute.strings)?;
+                list(ListValue { s: attribute.strings.clone(), ..ListValue::default() })
+            }
             _ => continue,
         };
-        let node = op.frame.last_node().expect("just added");
+        values.push((name, value));
+    }
+    let node = op.frame.last_node().expect("just added");
+    for (name, value) in values {
         node.attr.entry(name.to_owned()).or_insert_with(|| value.into());
     }
     Ok(())
+}
+
+fn of_constant(constant: Constant) -> AttributeValue {
+    AttributeValue::Tensor(Box::new(TensorProto {
+        dtype: constant.data_type.number(),
+        tensor_shape: Some(shape_of(&constant.sizes)),
+        tensor_content: constant.bytes,
+        ..TensorProto::default()
+    }))
 }
 
 /// Moves the first axis of an array to another position.
