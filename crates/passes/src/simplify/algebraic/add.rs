@@ -20,8 +20,7 @@ fn add_of_zero(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId
 }
 
 /// `(x + a) + b => x + (a + b)` for integers, where a and b are constants or broadcasts of
-/// constants. A layer's bias and what corrects its zero points are then one constant. Exact for
-/// every input.
+/// constants. Exact for every input.
 fn add_of_constants(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     if !graph.array(id).element_type.is_integer() {
         return None;
