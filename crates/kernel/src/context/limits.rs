@@ -171,7 +171,8 @@ impl KernelContext<'_> {
     }
 }
 
-fn lesser(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+/// Returns the lesser of two numbers.
+pub(crate) fn lesser(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     let is_less = b.compare(Predicate::Less, x, y);
     b.select(is_less, x, y)
 }

@@ -5,7 +5,8 @@
 //! of the part before is an operand. Scratch contains only its rows that belong to the block.
 
 use super::dot::walk::first_row;
-use super::dot::{Needed, Tiles, part as dot};
+use super::dot::{Needed, RowSteps, Tiles, part as dot};
+use crate::context::limits::lesser;
 use crate::context::parameters::Memory;
 use crate::context::tasks::Span;
 use crate::context::{KernelContext, Part};
@@ -79,17 +80,18 @@ impl NeededParts {
     }
 
     /// Returns the part of some tiles of rows that is needed.
-    fn tiles(&self, cx: &mut KernelContext<'_>, plan: &AttentionPlan, tiles: Span) -> Result<Span> {
+    fn tiles(&self, cx: &mut KernelContext<'_>, plan: &AttentionPlan, tiles: Span) -> Result<RowSteps> {
         match (plan.scores.tiled(), plan.values.tiled()) {
             (Some(_), Some(_)) => self.values.rows(cx, &plan.scores, tiles),
-            _ => Ok(tiles),
+            _ => Ok(RowSteps::all(tiles)),
         }
     }
 
     /// Returns the part of some blocks with rows that are needed.
     fn blocks(&self, cx: &mut KernelContext<'_>, plan: &AttentionPlan, blocks: Span) -> Result<Span> {
         let steps = plan.scores.steps()[2];
-        let Span::Part { end, .. } = self.tiles(cx, plan, Span::All(steps))? else { return Ok(blocks) };
+        let tiles = self.tiles(cx, plan, Span::All(steps))?;
+        let Span::Part { end, .. } = tiles.span else { return Ok(blocks) };
         // A block with less than the average number of tiles begins no later than this.
         let each = (steps / plan.blocks.max(1)).max(1);
         let (count, _) = cx.div_rem(&Index::scalar(end).plus_constant(each - 1), each)?;
@@ -126,7 +128,7 @@ struct Block<'p> {
     needed: &'p NeededParts,
     batch: &'p Index,
     /// The tiles of these rows.
-    tiles: Option<Span>,
+    tiles: Option<RowSteps>,
     /// The first row, and one past the last.
     rows: (ValueId, ValueId),
     /// Address of their scores.
@@ -152,12 +154,15 @@ impl<'p> Block<'p> {
             tiles = cx.span(number, plan.blocks, steps);
         }
         let tiles = needed.tiles(cx, plan, tiles)?;
-        let Span::Part { begin, end, .. } = tiles else {
+        let Span::Part { begin, end, .. } = tiles.span else {
             return Ok(Self { plan, needed, batch, tiles: None, rows: all, scores });
         };
         let mut rows = all;
         if let Some(scores) = Tiles::of(&plan.scores) {
             rows = (first_row(cx, scores, begin), first_row(cx, scores, end));
+        }
+        if let Some(count) = tiles.count {
+            rows.1 = lesser(cx, rows.1, count);
         }
         for row in [rows.0, rows.1] {
             cx.learn(row, Facts::range(0, m));
@@ -202,10 +207,10 @@ impl<'p> Block<'p> {
         .map(|_| ())
     }
 
-    fn steps(&self, product: &DotPlan) -> Span {
+    fn steps(&self, product: &DotPlan) -> RowSteps {
         match self.tiles {
             Some(tiles) if product.tiled().is_some() => tiles,
-            _ => Span::All(product.steps()[2]),
+            _ => RowSteps::all(Span::All(product.steps()[2])),
         }
     }
 

@@ -110,16 +110,16 @@ impl Needed {
     }
 
     /// Returns the part of some steps over rows that is needed.
-    pub(crate) fn rows(self, cx: &mut KernelContext<'_>, plan: &DotPlan, rows: Span) -> Result<Span> {
+    pub(crate) fn rows(self, cx: &mut KernelContext<'_>, plan: &DotPlan, rows: Span) -> Result<RowSteps> {
         let (Some(extent), Some(tiles)) = (self.rows, Tiles::of(plan)) else {
-            return cx.limited(rows, self.rows, plan.tile_rows());
+            return Ok(RowSteps::all(cx.limited(rows, self.rows, plan.tile_rows())?));
         };
         if cx.covers(extent, plan.shape.m) {
-            return Ok(rows);
+            return Ok(RowSteps::all(rows));
         }
         let count = cx.extent(extent, plan.shape.m)?;
         let tiles = walk::tiles_of_rows(cx, tiles, count)?;
-        Ok(cx.until(rows, tiles))
+        Ok(RowSteps { span: cx.until(rows, tiles), count: Some(count) })
     }
 
     /// Returns the part of some steps over columns that is needed.
@@ -160,7 +160,24 @@ struct Part {
     /// Steps over the columns.
     columns: Span,
     /// Steps over the rows.
-    rows: Span,
+    rows: RowSteps,
+}
+
+/// Steps over the rows of a product.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowSteps {
+    /// The steps.
+    pub(crate) span: Span,
+    /// Number of rows of the product that are needed, if it is known at run time. The last step may
+    /// then have fewer than others.
+    pub(crate) count: Option<ValueId>,
+}
+
+impl RowSteps {
+    /// Returns steps whose rows are all needed.
+    pub(crate) fn all(span: Span) -> Self {
+        Self { span, count: None }
+    }
 }
 
 /// Emits the epilogue for some elements and stores the result.

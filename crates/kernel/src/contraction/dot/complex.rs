@@ -12,7 +12,7 @@ use support::Result;
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, task: Part) -> Result<()> {
     let ty = Type::scalar(scalar_type(plan.accumulator)?);
     let part = ty.scalar.byte_size() as i64;
-    cx.for_span(task.rows, 1, |cx, row| {
+    cx.for_span(task.rows.span, 1, |cx, row| {
         let lhs = product.row(cx, &row)?;
         cx.for_range(0, plan.shape.n, 1, |cx, column| {
             let number = cx.scalar_value(&column)?;

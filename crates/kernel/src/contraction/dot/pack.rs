@@ -48,7 +48,7 @@ pub(super) fn product(
         let outer = Dimension { extents: &plan.dims.rows, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.lhs_k, stride: size };
         let matrix = Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner };
-        match part.rows {
+        match part.rows.span {
             Span::All(_) => copy(cx, plan, matrix)?,
             Span::Part { begin, end, .. } => {
                 let (begin, end) = match &plan.loops {

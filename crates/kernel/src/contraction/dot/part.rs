@@ -2,7 +2,7 @@
 //! operands.
 
 use super::walk::{for_panels, parts_end};
-use super::{Needed, Part, Product, Tiles, pack, row_dot, tiled};
+use super::{Needed, Part, Product, RowSteps, Tiles, pack, row_dot, tiled};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::index::Index;
@@ -35,7 +35,7 @@ pub(crate) fn pack_panels(
     let product = Product::in_place(plan, batch.clone(), from, from);
     let bytes = plan.shape.k * plan.accumulator.byte_size() as i64;
     let columns = needed.columns(cx, plan, Span::All(plan.steps()[1]))?;
-    let part = Part { columns, rows: Span::All(plan.steps()[2]) };
+    let part = Part { columns, rows: RowSteps::all(Span::All(plan.steps()[2])) };
     for_panels(cx, tiles, part, &mut |cx, column, parts| {
         let number = cx.scalar_value(column)?;
         let to = cx.offset(to, number, bytes);
@@ -51,7 +51,7 @@ pub(crate) fn emit(
     batch: &Index,
     rows: Option<Rows>,
     panels: ValueId,
-    steps: Span,
+    steps: RowSteps,
     needed: Needed,
 ) -> Result<()> {
     let lhs = match rows {

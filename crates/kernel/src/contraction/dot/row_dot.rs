@@ -23,7 +23,7 @@ pub(super) fn emit(
     if m % rows != 0 {
         return Err(Error::internal("expected a number of rows that is a multiple of the tile's"));
     }
-    cx.for_span(part.rows, 1, |cx, step| {
+    cx.for_span(part.rows.span, 1, |cx, step| {
         let row = step.times(rows);
         let lhs = product.row(cx, &row)?;
         let few = Rows { first: &row, count: rows as usize, lhs };

@@ -2,6 +2,7 @@
 
 use super::{Part, Tiles};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
 use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Predicate, ValueId};
@@ -12,24 +13,92 @@ use support::Result;
 pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
 
 /// Runs the body for tiles of `tile.rows` rows, then for tiles with `row_step` rows less, so that
-/// all rows are covered. The body receives the tile's number, its first row, and the number of
-/// rows.
+/// all rows are covered. If the number of rows is known at run time, the last few are a smaller
+/// tile. The body receives the tile's number, its first row, and the number of rows.
 pub(super) fn for_rows(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
     part: Part,
     body: RowsBody<'_>,
 ) -> Result<()> {
+    let rest = Rest::of(cx, plan, part)?;
+    let steps = rest.as_ref().map_or(part.rows.span, |rest| rest.before);
     let (m, most, step) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows), plan.tiled.row_step);
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
-    cx.for_part(part.rows, 0, larger, 1, |cx, tile| {
-        body(cx, &tile, &tile.times(most), plan.tiled.tile.rows)
-    })?;
-    cx.for_part(part.rows, larger, tiles, 1, |cx, tile| {
+    cx.for_part(steps, 0, larger, 1, |cx, tile| body(cx, &tile, &tile.times(most), plan.tiled.tile.rows))?;
+    cx.for_part(steps, larger, tiles, 1, |cx, tile| {
         let row = tile.times(most - step).plus_constant(larger * step);
         body(cx, &tile, &row, (most - step) as u32)
-    })
+    })?;
+    match rest {
+        Some(rest) => cx.when(rest.exists, |cx| rest.emit(cx, &rest.sizes, body)),
+        None => Ok(()),
+    }
+}
+
+/// Numbers of rows of the tiles for the last few rows. A run of one row would otherwise take as
+/// long as one of a whole tile.
+const REST_SIZES: [u32; 4] = [1, 2, 4, 8];
+
+/// The last few rows of a product, whose number is known at run time.
+struct Rest {
+    /// The steps before.
+    before: Span,
+    /// True if there are such rows, in this part.
+    exists: ValueId,
+    /// The number of the tile, its first row, and the number of rows.
+    tile: ValueId,
+    first: ValueId,
+    rows: ValueId,
+    /// Sizes of tiles for them, in ascending order.
+    sizes: Vec<u32>,
+}
+
+impl Rest {
+    /// Returns the last rows of a part that do not fill a tile; `None` if all steps are whole tiles.
+    fn of(cx: &mut KernelContext<'_>, plan: Tiles<'_>, part: Part) -> Result<Option<Self>> {
+        let (Some(count), Span::Part { begin, end, .. }) = (part.rows.count, part.rows.span) else {
+            return Ok(None);
+        };
+        let least = i64::from(plan.tiled.tile.rows) - plan.tiled.row_step;
+        let of_pairs = plan.dot.grouping.map_or(1, |grouping| grouping.rows() as u32);
+        let sizes = REST_SIZES.map(|rows| rows.next_multiple_of(of_pairs)).into_iter();
+        let sizes: Vec<u32> = sizes.filter(|&rows| i64::from(rows) < least).collect();
+        let Some(&largest) = sizes.last() else { return Ok(None) };
+        let m = plan.dot.shape.m;
+        let (zero, largest) = (cx.index(0), cx.index(i64::from(largest)));
+        let is_more = cx.compare(Predicate::Less, largest, count);
+        let before = cx.sub(count, largest);
+        let before = cx.select(is_more, before, zero);
+        cx.learn(before, Facts::range(0, m));
+        let tile = tiles_of_rows(cx, plan, before)?;
+        let first = first_row(cx, plan, tile);
+        let rows = cx.sub(count, first);
+        for (value, most) in [(tile, m), (first, m), (rows, m)] {
+            cx.learn(value, Facts::range(0, most));
+        }
+        let is_after = cx.compare(Predicate::LessEqual, begin, tile);
+        let is_before = cx.compare(Predicate::Less, tile, end);
+        let exists = cx.and(is_after, is_before);
+        Ok(Some(Self { before: cx.until(part.rows.span, tile), exists, tile, first, rows, sizes }))
+    }
+
+    /// Emits the smallest of some tiles that has all rows.
+    fn emit(&self, cx: &mut KernelContext<'_>, sizes: &[u32], body: RowsBody<'_>) -> Result<()> {
+        let (tile, first) = (Index::scalar(self.tile), Index::scalar(self.first));
+        let (&size, larger) = match sizes {
+            [] => return Ok(()),
+            [last] => return cx.scoped(|cx| body(cx, &tile, &first, *last)),
+            [size, larger @ ..] => (size, larger),
+        };
+        let most = cx.index(i64::from(size));
+        let fits = cx.compare(Predicate::LessEqual, self.rows, most);
+        let fewer = &mut *body;
+        cx.when(fits, |cx| fewer(cx, &tile, &first, size))?;
+        let is_more = cx.compare(Predicate::Less, most, self.rows);
+        cx.when(is_more, |cx| self.emit(cx, larger, body))
+    }
 }
 
 /// Returns the number of tiles with `tile.rows` rows. The others have `row_step` rows less.
