@@ -62,6 +62,7 @@ pub fn text(seed: u64) -> Result<String, Outcome> {
     if let Ok(program) = guarded(|| compiler::import(graph, config, &mut NoObserver)) {
         text += &format!("\n{}", program.module);
         program.sized.iter().for_each(|sized| text += &format!("\n// {} rows\n{}", sized.size, sized.module));
+        program.exact.iter().for_each(|exact| text += &format!("\n// {:?}\n{}", exact.sizes, exact.module));
     }
     Ok(text)
 }
@@ -75,7 +76,8 @@ pub(crate) fn modules(seed: u64) -> Result<(Vec<Module>, Setup), Outcome> {
     let program = guarded(|| compiler::import(graph, config, &mut NoObserver));
     let program = program.map_err(|error| refusal(&error, "importing"))?;
     let sized = program.sized.into_iter().map(|sized| sized.module);
-    Ok((std::iter::once(program.module).chain(sized).collect(), setup))
+    let exact = program.exact.into_iter().map(|exact| exact.module);
+    Ok((std::iter::once(program.module).chain(sized).chain(exact).collect(), setup))
 }
 
 fn check(graph: &GraphDef, config: &Config, setup: &Setup, seed: u64, notes: &mut Vec<String>) -> Outcome {
@@ -89,6 +91,9 @@ fn check(graph: &GraphDef, config: &Config, setup: &Setup, seed: u64, notes: &mu
         Err(error) => return refusal(&error, "compiling"),
     };
     notes.push(if program.sized.is_empty() { "masks" } else { "pieces" }.to_owned());
+    if !program.exact.is_empty() {
+        notes.push("code for particular sizes".to_owned());
+    }
     let fixed = |sizes: &[i64]| import(&with_sizes(config.clone(), sizes));
     match guarded(|| run_sizes(&program, &compiled, &fixed, setup, seed, notes)) {
         Ok(outcome) => outcome,
@@ -101,9 +106,10 @@ fn compile(program: &Program, setup: &Setup, seed: u64) -> Result<Compiled> {
     if setup.any_candidate {
         let mut draw = Draw::new(seed);
         let mut choices = Choices::default();
-        let whole = [&program.module];
+        let whole: Vec<&Module> =
+            std::iter::once(&program.module).chain(program.exact.iter().map(|exact| &exact.module)).collect();
         let sized: Vec<&Module> = program.sized.iter().map(|sized| &sized.module).collect();
-        for module in if sized.is_empty() { &whole[..] } else { &sized } {
+        for module in if sized.is_empty() { &whole } else { &sized } {
             let mut module = (*module).clone();
             compiler::optimize(&mut module, &options, &mut NoObserver)?;
             choices.merge(any_candidates(&module, &options.target, &options.plan, &mut draw));
@@ -113,13 +119,22 @@ fn compile(program: &Program, setup: &Setup, seed: u64) -> Result<Compiled> {
     compiler::compile_program(program.clone(), &options, &mut NoObserver)
 }
 
-/// Draws the sizes of the runs: the largest ones, the smallest ones, and some between.
+/// Draws the sizes of the runs: the largest ones, the smallest ones, some between, and those with
+/// code of their own.
 fn draw_sizes(program: &Program, draw: &mut Draw) -> Vec<Vec<i64>> {
-    let ranges: Vec<_> = program.interface.arguments().iter().filter_map(|argument| argument.range).collect();
+    let ranges: Vec<_> = program.interface.sizes().map(|(_, _, range)| range).collect();
     let mut runs: Vec<Vec<i64>> =
         vec![ranges.iter().map(|range| range.high).collect(), ranges.iter().map(|range| range.low).collect()];
     for _ in 0..BETWEEN {
         runs.push(ranges.iter().map(|range| draw.between(range.low, range.high)).collect());
+    }
+    for exact in &program.exact {
+        let own = |number| exact.sizes.iter().find(|(own, _)| *own == number).map(|(_, size)| *size);
+        let sizes = program.interface.sizes();
+        let size = |(number, _, range): (usize, _, hlo::SizeRange)| {
+            own(number).unwrap_or_else(|| draw.between(range.low, range.high))
+        };
+        runs.push(sizes.map(size).collect());
     }
     if draw.once_in(2) {
         runs.swap(0, 1);

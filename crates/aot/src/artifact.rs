@@ -4,6 +4,7 @@ use crate::constants_file::LayoutHash;
 use crate::cpp_name::{self, CppClass};
 use hlo::{Identifier, Interface, Origin, Role};
 use shape::ArrayShape;
+use std::fmt;
 use support::{Error, Result};
 
 /// Names and shapes of a program, which are known before its code.
@@ -135,7 +136,7 @@ pub struct Provenance {
     pub input_hashes: Vec<(String, String)>,
     /// Names of the kernels in the object, in schedule order.
     pub kernels: Vec<String>,
-    /// Sizes of a batch with code of their own, in ascending order.
+    /// Sizes with code of their own, in ascending order.
     pub sizes: Vec<SizeFacts>,
     /// Processors that the object has code for if it chooses at run time; otherwise empty.
     pub versions: Vec<String>,
@@ -143,23 +144,45 @@ pub struct Provenance {
     pub functions: Vec<(String, u64)>,
 }
 
-/// A size of a batch with code of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The size for which a program has code of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModuleSize {
+    /// Pieces of a batch of this many rows.
+    Rows(i64),
+    /// Runs in which dimensions with these names have these sizes.
+    Exact(Vec<(String, i64)>),
+}
+
+impl fmt::Display for ModuleSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows(rows) => rows.fmt(f),
+            Self::Exact(sizes) => {
+                let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+                f.write_str(&sizes.join(", "))
+            }
+        }
+    }
+}
+
+/// A size with code of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeFacts {
-    /// Number of rows.
-    pub size: i64,
-    /// Bytes of the code that no smaller size has.
+    /// The size.
+    pub size: ModuleSize,
+    /// Bytes of the code that neither a smaller size nor the code for all sizes has.
     pub code: u64,
-    /// Bytes of the constants that no smaller size has.
+    /// Bytes of the constants that neither a smaller size nor the code for all sizes has.
     pub constants: u64,
     /// Estimated time of a run in nanoseconds.
     pub nanoseconds: u64,
 }
 
 impl SizeFacts {
-    /// Estimated number of rows per second.
-    pub fn rows_per_second(&self) -> f64 {
-        self.size as f64 * 1e9 / self.nanoseconds.max(1) as f64
+    /// Estimated number of rows of a batch per second.
+    pub fn rows_per_second(&self) -> Option<f64> {
+        let ModuleSize::Rows(rows) = self.size else { return None };
+        Some(rows as f64 * 1e9 / self.nanoseconds.max(1) as f64)
     }
 }
 

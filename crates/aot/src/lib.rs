@@ -28,7 +28,8 @@ mod web;
 
 pub use archive::{Member, archive};
 pub use artifact::{
-    Artifact, DeviceDriver, DeviceTarget, MemorySizes, ProfileCounter, Provenance, Signature, SizeFacts,
+    Artifact, DeviceDriver, DeviceTarget, MemorySizes, ModuleSize, ProfileCounter, Provenance, Signature,
+    SizeFacts,
 };
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{

@@ -36,7 +36,7 @@
 //!   estimated time of a run in `nanoseconds`
 //! - `functions`: names of the object's functions with the size of their code in bytes
 
-use crate::artifact::{Artifact, SizeFacts};
+use crate::artifact::{Artifact, ModuleSize, SizeFacts};
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
 use flate2::Compression;
@@ -152,7 +152,14 @@ fn json(artifact: &Artifact) -> Result<Value> {
     if !provenance.sizes.is_empty() {
         let size = |facts: &SizeFacts| {
             let SizeFacts { size, code, constants, nanoseconds } = facts;
-            json!({ "size": size, "code": code, "constants": constants, "nanoseconds": nanoseconds })
+            let mut all = json!({ "code": code, "constants": constants, "nanoseconds": nanoseconds });
+            match size {
+                ModuleSize::Rows(rows) => all["size"] = json!(rows),
+                ModuleSize::Exact(sizes) => {
+                    all["sizes"] = sizes.iter().map(|(name, size)| (name.clone(), json!(size))).collect();
+                }
+            }
+            all
         };
         all["sizes"] = provenance.sizes.iter().map(size).collect();
     }

@@ -1,5 +1,9 @@
 //! Compilation from HLO to object code.
 
+mod several;
+
+pub(crate) use several::lower_modules;
+
 use crate::compiled::{Compiled, CountedCode, MachineCode};
 use crate::options::BackOptions;
 use crate::sizes::report::SizeCode;
@@ -8,7 +12,7 @@ use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
 use buffers::{Allocation, BufferAssignment, ConstantsBlock, ConstantsPool, Schedule, Slice};
 use codegen::{CodegenOptions, CompiledModule, MemoryCache, Version};
-use hlo::{Module, Program, SizeParameter, SizeRange, SizedModule};
+use hlo::{Module, Program};
 use kernel::{Counter, EntryOptions};
 use plan::ModulePlan;
 use std::sync::Arc;
@@ -25,38 +29,45 @@ pub fn compile_module(
     compile_optimized(module, options, observer)
 }
 
-/// Same as [`compile_module`], for a program. If it has modules for several sizes, the code
-/// computes a batch in pieces of these sizes, and the result has the module for all sizes before
-/// any pass ([`is_in_pieces`]).
+/// Same as [`compile_module`], for a program. If it has modules for several sizes, the code is made
+/// of all of them, and the result has the module for all sizes before any pass
+/// ([`has_several_modules`]).
 pub fn compile_program(
     program: Program,
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
-    if !is_in_pieces(&program, options) {
+    if !has_several_modules(&program, options) {
         return compile_module(program.module, options, observer);
     }
-    let (code, constants) = compile_pieces(&program, options, observer)?;
+    let (code, constants) = compile_modules(&program, options, observer)?;
     let plan_options = options.plan.clone();
     Ok(Compiled { module: program.module, plan_options, constants, code, open_device: None })
 }
 
-/// Compiles the modules of a program in pieces. Returns the code, and the constants of all.
-pub(crate) fn compile_pieces(
+/// Compiles the modules of a program with several. Returns the code, and the constants of all.
+pub(crate) fn compile_modules(
     program: &Program,
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<(MachineCode, ConstantsBlock)> {
     let mut pool = ConstantsPool::default();
-    let versions = lower_batch(program, options, &mut pool, observer)?;
+    let versions = lower_modules(program, options, &mut pool, observer)?;
     let constants = pool.finish();
     let embedded = options.embed_constants.then(|| constants.clone());
     Ok((generate(versions, options, embedded, observer)?, constants))
 }
 
-/// True if the code of a program is made of the modules for several sizes.
-pub fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
-    !program.sized.is_empty() && options.devices.is_empty() && !options.is_profiled
+/// True if the code of a program computes a batch in pieces of several sizes.
+pub(crate) fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
+    !program.sized.is_empty() && has_several_modules(program, options)
+}
+
+/// True if the code of a program is made of modules for several sizes: of the pieces of a batch, or
+/// of those for particular sizes beside the whole one.
+pub fn has_several_modules(program: &Program, options: &BackOptions) -> bool {
+    let has_one = program.sized.is_empty() && program.exact.is_empty();
+    !has_one && options.devices.is_empty() && !options.is_profiled
 }
 
 /// Runs the passes.
@@ -144,9 +155,9 @@ pub(crate) fn compile_object(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<CompiledObject> {
-    if is_in_pieces(&program, options) {
+    if has_several_modules(&program, options) {
         let mut pool = ConstantsPool::default();
-        let versions = lower_batch(&program, options, &mut pool, observer)?;
+        let versions = lower_modules(&program, options, &mut pool, observer)?;
         drop(program);
         return object_of(versions, pool, options, observer);
     }
@@ -191,8 +202,8 @@ pub(crate) fn lower_function(
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Versions> {
-    let mut versions = if is_in_pieces(&program, options) {
-        lower_batch(&program, options, pool, observer)?
+    let mut versions = if has_several_modules(&program, options) {
+        lower_modules(&program, options, pool, observer)?
     } else {
         let mut module = program.module;
         optimize(&mut module, options, observer)?;
@@ -235,98 +246,6 @@ fn lower_versions(
     let mut versions = joined(first, others)?;
     versions.counters = counters::describe(module, &versions.first.counters);
     Ok(versions)
-}
-
-/// Lowers the modules of a program in pieces for all targets.
-pub(crate) fn lower_batch(
-    program: &Program,
-    options: &BackOptions,
-    pool: &mut ConstantsPool,
-    observer: &mut dyn Observer,
-) -> Result<Versions> {
-    let mut modules = Vec::with_capacity(program.sized.len());
-    for sized in &program.sized {
-        let mut sized = sized.clone();
-        optimize(&mut sized.module, options, observer)?;
-        modules.push(sized);
-    }
-    let mut lower = |target: &Target| {
-        lower_pieces(program, &modules, target, options, pool, observer).coded(Code::UnsupportedHlo)
-    };
-    let first = lower(&options.target)?;
-    let all = modules.iter().map(|sized| variants(&sized.module, options));
-    let targets = all.max_by_key(Vec::len).unwrap_or_default();
-    let mut others = Vec::new();
-    for target in targets {
-        let lowered = lower(&target)?;
-        others.push((target, lowered));
-    }
-    joined(first, others)
-}
-
-/// Lowers the modules of a program in pieces for one target. The plan and the assignment are those
-/// of the largest size; the sizes of the assignment are large enough for all.
-fn lower_pieces(
-    program: &Program,
-    modules: &[SizedModule],
-    target: &Target,
-    options: &BackOptions,
-    pool: &mut ConstantsPool,
-    observer: &mut dyn Observer,
-) -> Result<Lowered> {
-    let mut plans: Vec<(&SizedModule, ModulePlan, u64)> = Vec::with_capacity(modules.len());
-    for sized in modules {
-        let plan = plan::plan_with(&sized.module, target, &options.plan)?;
-        let cost = kernel::duration(&sized.module, &plan);
-        let is_worth = plans.last().is_some_and(|(smaller, _, of_smaller)| {
-            sizes::is_worth((sized.size, cost), (smaller.size, *of_smaller))
-        });
-        if sized.is_required || is_worth {
-            plans.push((sized, plan, cost));
-        }
-    }
-    let mut planned = Vec::with_capacity(plans.len());
-    let mut sizes = Vec::with_capacity(plans.len());
-    for (sized, plan, nanoseconds) in plans {
-        let known = pool.size();
-        planned.push((sized, Planned::of(&sized.module, plan, target, options, pool, observer)?));
-        let constants = pool.size() - known;
-        sizes.push(SizeCode { rows: sized.size, nanoseconds, constants, functions: Vec::new() });
-    }
-    let interface = &program.interface;
-    let Some((parameter, argument, SizeRange { low, high })) = interface.sizes().next() else {
-        return Err(Error::internal("expected a program with a named dimension"));
-    };
-    let (arguments, results) = sizes::arrays(interface);
-    planned.iter_mut().for_each(|(_, planned)| planned.move_results(&results));
-    let pieces = planned
-        .iter()
-        .map(|(sized, planned)| kernel::Piece { rows: sized.size, parts: planned.parts(&sized.module) });
-    let batch = kernel::Batch {
-        size: SizeParameter { parameter, low, high },
-        name: argument.name.clone().unwrap_or_else(|| argument.id.short()),
-        pieces: pieces.collect(),
-        arguments,
-        results,
-        reported_sizes: interface.size_count(),
-    };
-    let entry = EntryOptions { name: &options.entry_point, is_profiled: false };
-    let mut lowered = kernel::lower_batch(&batch, target, &entry)?;
-    for (size, functions) in sizes.iter_mut().zip(std::mem::take(&mut lowered.pieces)) {
-        size.functions = functions;
-    }
-    let temps = planned.iter().map(|(_, planned)| planned.assignment.temps_size).max().unwrap_or(0);
-    let scratch =
-        planned.iter().map(|(_, planned)| planned.assignment.worker_scratch_size).max().unwrap_or(0);
-    if planned.iter().any(|(_, planned)| planned.assignment.persistent_size > 0) {
-        return Err(Error::unsupported("a batch in pieces with persistent state"));
-    }
-    let Some((_, mut last)) = planned.pop() else {
-        return Err(Error::internal("expected a batch with pieces"));
-    };
-    last.assignment.temps_size = temps;
-    last.assignment.worker_scratch_size = scratch;
-    Ok(Lowered { sizes, ..last.finish(lowered, options, observer)? })
 }
 
 /// Joins the code for all targets. The sizes of the first assignment become large enough for all.
@@ -532,6 +451,24 @@ impl Planned {
     fn parts<'a>(&'a self, module: &'a Module) -> kernel::Parts<'a> {
         let Self { plan, schedule, assignment } = self;
         kernel::Parts { module, plan, schedule, assignment }
+    }
+
+    /// Returns the last one of several. The sizes of its assignment are large enough for all.
+    fn with_space_for_all(mut all: Vec<Self>) -> Result<Self> {
+        if all.iter().any(|planned| planned.assignment.persistent_size > 0) {
+            return Err(Error::unsupported("code for several sizes with persistent state"));
+        }
+        let largest = |size: fn(&BufferAssignment) -> u64| {
+            all.iter().map(|planned| size(&planned.assignment)).max().unwrap_or(0)
+        };
+        let (temps, scratch) = (
+            largest(|assignment| assignment.temps_size),
+            largest(|assignment| assignment.worker_scratch_size),
+        );
+        let mut last = all.pop().ok_or_else(|| Error::internal("expected a module"))?;
+        last.assignment.temps_size = temps;
+        last.assignment.worker_scratch_size = scratch;
+        Ok(last)
     }
 
     /// Takes into account that the rows of results begin anywhere in the caller's arrays.

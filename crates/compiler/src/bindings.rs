@@ -3,8 +3,8 @@
 
 use crate::entry;
 use hlo::{
-    Argument, ComputationBuilder, Identifier, Interface, Module, NamedDimension, Op, Origin, Output, Program,
-    Role, SizeParameter, SizedModule,
+    Argument, ComputationBuilder, ExactModule, Identifier, Interface, Module, NamedDimension, Op, Origin,
+    Output, Program, Role, SizeParameter, SizedModule,
 };
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::collections::BTreeMap;
@@ -146,9 +146,18 @@ fn wrapped(
     constants: &BTreeMap<usize, Literal>,
     order: &[usize],
 ) -> Result<Program> {
-    let Program { module, interface: old, sized } = program;
+    let Program { module, interface: old, sized, exact } = program;
     let mut module = with_entry(module, kept, constants, order)?;
     module.set_input_output_alias(interface.input_output_alias());
+    let of_sizes = |exact: ExactModule| {
+        let mut module = with_entry(exact.module, kept, constants, order)?;
+        module.set_input_output_alias(interface.input_output_alias());
+        hlo::verify(&module)?;
+        let number = |old: usize| kept.iter().position(|&number| number == old);
+        let sizes = exact.sizes.iter().filter_map(|&(old, size)| Some((number(old)?, size)));
+        Ok(ExactModule { sizes: sizes.collect(), module })
+    };
+    let exact = exact.into_iter().map(of_sizes).collect::<Result<_>>()?;
     // A module for one size is without the parameters that are sizes.
     let arguments: Vec<usize> =
         (0..old.arguments().len()).filter(|&k| old.arguments()[k].range.is_none()).collect();
@@ -162,7 +171,7 @@ fn wrapped(
         Ok(SizedModule { module, ..sized })
     };
     let sized = sized.into_iter().map(of_size).collect::<Result<_>>()?;
-    Ok(Program { module, interface, sized })
+    Ok(Program { module, interface, sized, exact })
 }
 
 /// Returns a module with another entry; see [`wrapped`].

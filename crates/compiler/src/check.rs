@@ -1,6 +1,6 @@
 //! Check of a model that lists everything that prevents it from compiling.
 
-use crate::back::{is_in_pieces, lower_batch};
+use crate::back::{has_several_modules, lower_modules};
 use crate::device::serial_kernels;
 use crate::versions::variants;
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
@@ -125,8 +125,8 @@ fn compile(
     signature.validate()?;
     checked.accessors = aot::accessors(interface)?;
     checked.dimensions = interface.sizes().map(|(_, size, range)| (size.label(), range)).collect();
-    if is_in_pieces(&program, options) {
-        return lower_batch(&program, options, &mut buffers::ConstantsPool::default(), observer).map(drop);
+    if has_several_modules(&program, options) {
+        return lower_modules(&program, options, &mut buffers::ConstantsPool::default(), observer).map(drop);
     }
     let mut module = program.module;
     pipeline_for(options.targets(), options.plan.clone()).run(

@@ -45,7 +45,7 @@ pub struct MachineCode {
     pub assignment: BufferAssignment,
     /// Names of the kernels, in the order of their code.
     pub kernels: Vec<String>,
-    /// The sizes with code of their own, for a program in pieces.
+    /// The sizes with code of their own.
     pub sizes: Vec<SizeFacts>,
     /// Counters of the code; empty unless it is profiled.
     pub counters: Vec<ProfileCounter>,

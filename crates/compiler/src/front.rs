@@ -178,14 +178,9 @@ fn import_graph(
     has_code: bool,
     observer: &mut dyn Observer,
 ) -> Result<Program> {
-    if config.dimension.len() != 1 {
-        let dimensions = config.dimension.clone();
-        // Impossible dimensions are its errors.
+    let given = |dimension: &tf::proto::Dimension| has_code && !dimension.size.is_empty();
+    if config.dimension.len() != 1 && !config.dimension.iter().any(given) {
         let mut program = tf::prepare(graph, config)?;
-        let several = Error::unsupported(sizes::SEVERAL_NAMES);
-        for dimension in dimensions.iter().filter(|_| has_code) {
-            sizes::check_given(&dimension.name, &dimension.size, Err(&several))?;
-        }
         program.loop_bounds = loop_bounds;
         return import_program(program, observer);
     }
@@ -194,8 +189,19 @@ fn import_graph(
         program.loop_bounds.clone_from(&loop_bounds);
         Ok(program)
     };
+    // Impossible dimensions are its errors.
     let program = prepare(config.clone())?;
-    let [dimension] = &config.dimension[..] else { return import_program(program, observer) };
+    let with_exact = |mut whole: Program| {
+        let given = config.dimension.iter().filter(|dimension| given(dimension));
+        let given: Vec<_> = given.map(|dimension| (dimension.name.as_str(), &dimension.size[..])).collect();
+        whole.exact = sizes::exact_modules(&whole, &given, &|sizes| {
+            let fixed =
+                sizes.iter().fold(config.clone(), |config, (name, size)| config.with_size(name, *size));
+            import::import_program(&prepare(fixed)?)
+        })?;
+        Ok(whole)
+    };
+    let [dimension] = &config.dimension[..] else { return with_exact(import_program(program, observer)?) };
     let at_size = |size: i64, form_rows: i64| {
         let mut program = prepare(config.clone().with_size(&dimension.name, size))?;
         program.form_rows = Some(form_rows);
@@ -207,8 +213,10 @@ fn import_graph(
     }
     let pieces = sizes::pieces(Batch::of_graph(&program), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    let given = if has_code { &dimension.size[..] } else { &[] };
-    sizes::check_given(&dimension.name, given, pieces.as_ref())?;
+    let is_in_pieces = pieces.is_ok();
+    if is_in_pieces && has_code {
+        sizes::check_given(&dimension.name, &dimension.size)?;
+    }
     let whole = whole.unwrap_or_else(|| import_program(program, observer));
     let (mut imported, is_new) = sizes::combined(whole, pieces)?;
     if is_new {
@@ -217,7 +225,7 @@ fn import_graph(
         observer.ended("import", &|| imported.module.to_text());
         observer.module(Point::Imported, &imported.module);
     }
-    Ok(imported)
+    if is_in_pieces { Ok(imported) } else { with_exact(imported) }
 }
 
 /// Imports a program with named dimensions for its code alone: as modules for a few sizes if it has

@@ -35,7 +35,7 @@ pub use aot_build::{
     AotOptions, ConstantsFile, Function, Functions, FunctionsOutputs, Outputs, build, build_functions,
 };
 pub use back::{
-    compile_module, compile_optimized, compile_program, compile_with_counters, is_in_pieces, optimize,
+    compile_module, compile_optimized, compile_program, compile_with_counters, has_several_modules, optimize,
 };
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::{UnitCache, check_section};

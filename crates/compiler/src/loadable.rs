@@ -5,7 +5,7 @@
 //! identity of this build of the compiler. An entry is therefore never out of date. A truncated or
 //! modified entry is a miss.
 
-use crate::back::{compile_pieces, is_in_pieces};
+use crate::back::{compile_modules, has_several_modules, is_in_pieces};
 use crate::{BackOptions, Compiled, CountedCode, MachineCode, NoObserver, ProfileCounter, compile_module};
 use buffers::ConstantsBlock;
 use codegen::{llvm_version, seal, unseal};
@@ -37,8 +37,8 @@ pub struct Loadable {
     is_cached: bool,
 }
 
-/// Compiles a program, or reads it from the cache. If it has modules for several sizes, the code
-/// computes a batch in pieces of these sizes.
+/// Compiles a program, or reads it from the cache. If it has modules for several sizes, the code is
+/// made of all of them.
 pub fn compile_loadable(program: Program, options: &BackOptions) -> Result<Loadable> {
     let Some((cache, compiler)) = options.cache.as_ref().and_then(|cache| Some((cache, cache.compiler()?)))
     else {
@@ -48,8 +48,11 @@ pub fn compile_loadable(program: Program, options: &BackOptions) -> Result<Loada
     let inner = BackOptions { cache: None, ..options.clone() };
     let key = key(&program, &inner, compiler);
     let takes_true_sizes = is_in_pieces(&program, options);
-    let interface =
-        if takes_true_sizes { program.interface.clone() } else { Interface::of_module(&program.module)? };
+    let interface = if has_several_modules(&program, options) {
+        program.interface.clone()
+    } else {
+        Interface::of_module(&program.module)?
+    };
     let cached =
         cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface, takes_true_sizes));
     if let Some(cached) = cached {
@@ -61,11 +64,11 @@ pub fn compile_loadable(program: Program, options: &BackOptions) -> Result<Loada
 }
 
 fn compile(program: Program, options: &BackOptions) -> Result<Loadable> {
-    if !is_in_pieces(&program, options) {
+    if !has_several_modules(&program, options) {
         return Loadable::of(&compile_module(program.module, options, &mut NoObserver)?);
     }
-    let (code, constants) = compile_pieces(&program, options, &mut NoObserver)?;
-    Loadable::of_pieces(&program, &code, &constants)
+    let (code, constants) = compile_modules(&program, options, &mut NoObserver)?;
+    Loadable::of_modules(&program, &code, &constants)
 }
 
 /// Key of a program: 64 hexadecimal digits.
@@ -86,9 +89,13 @@ fn key(program: &Program, options: &BackOptions, compiler: &str) -> String {
         max_constant_elements: PRINTED_ELEMENTS,
         metadata: options.is_profiled,
     };
-    let sized = program.sized.iter().map(|sized| (sized.size, sized.is_required, &sized.module));
-    for (size, is_required, module) in std::iter::once((0, true, &program.module)).chain(sized) {
-        add(&[&size.to_le_bytes()[..], &[u8::from(is_required)]].concat());
+    let sized = program.sized.iter().map(|sized| (vec![sized.size, sized.is_required.into()], &sized.module));
+    let exact = program.exact.iter().map(|exact| {
+        let sizes = exact.sizes.iter().flat_map(|&(number, size)| [number as i64, size]);
+        (sizes.collect(), &exact.module)
+    });
+    for (sizes, module) in std::iter::once((vec![], &program.module)).chain(sized).chain(exact) {
+        add(&sizes.iter().flat_map(|size: &i64| size.to_le_bytes()).collect::<Vec<u8>>());
         add(print(module, print_options).as_bytes());
         for (_, computation) in module.computations() {
             for (_, instruction) in computation.instructions() {
@@ -123,11 +130,11 @@ impl Loadable {
         })
     }
 
-    /// Same as [`Self::of`], for a program in pieces.
-    fn of_pieces(program: &Program, code: &MachineCode, constants: &ConstantsBlock) -> Result<Self> {
+    /// Same as [`Self::of`], for a program with several modules.
+    fn of_modules(program: &Program, code: &MachineCode, constants: &ConstantsBlock) -> Result<Self> {
         let largest = program.sized.last().map_or(&program.module, |sized| &sized.module);
         let mut loadable = Self::of_code(largest, program.interface.clone(), code, constants)?;
-        loadable.memory.takes_true_sizes = true;
+        loadable.memory.takes_true_sizes = !program.sized.is_empty();
         Ok(loadable)
     }
 

@@ -74,10 +74,12 @@ impl OpenSizes {
 
     /// Refuses sizes with code of their own, for this reason.
     pub(crate) fn refuse_code(&self, reason: &str) -> Result<()> {
-        let reason = Error::unsupported(reason);
-        self.code.iter().try_for_each(|(name, given)| sizes::check_given(name, given, Err(&reason)))
+        self.code.iter().try_for_each(|(name, given)| sizes::refuse_given(name, given, reason))
     }
 }
+
+/// Why a program has code for the largest sizes alone.
+const COMPUTED_SIZES: &str = "sizes of dimensions are computed from others";
 
 /// Combines the imports of a function with open dimensions: `whole` is the one for all sizes, and
 /// `import` translates it for other sizes.
@@ -88,30 +90,37 @@ pub(crate) fn combined(
     import: &dyn Fn(&SizeRequest) -> Result<Program>,
     observer: &mut dyn Observer,
 ) -> Result<Program> {
-    let mut names = open.names.keys();
-    let (Some(name), None) = (names.next(), names.next()) else {
-        if !open.names.is_empty() {
-            sizes.refuse_code(sizes::SEVERAL_NAMES)?;
-        }
-        return whole;
-    };
-    let at_size = |size: i64, _| {
+    if open.named().is_none() {
+        sizes.refuse_code(COMPUTED_SIZES)?;
+    }
+    let at = |fixed: &[(String, i64)]| {
         let mut request = sizes.request.clone();
-        request.given.insert(name.clone(), GivenSize::Known(size));
+        let known = fixed.iter().map(|(name, size)| (name.clone(), GivenSize::Known(*size)));
+        request.given.extend(known);
         import(&request)
     };
+    let with_exact = |mut whole: Program| {
+        let given =
+            open.names.keys().filter_map(|name| Some((name.as_str(), sizes.code.get(name)?.as_slice())));
+        whole.exact = sizes::exact_modules(&whole, &given.collect::<Vec<_>>(), &at)?;
+        Ok(whole)
+    };
+    let mut names = open.names.keys();
+    let (Some(name), None) = (names.next(), names.next()) else { return with_exact(whole?) };
     let given = sizes.code.get(name).map_or(&[][..], Vec::as_slice);
-    let pieces = sizes::pieces(batch(open), given, &at_size);
+    let pieces = sizes::pieces(batch(open), given, &|size, _| at(&[(name.clone(), size)]));
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    sizes::check_given(name, given, pieces.as_ref())?;
+    let is_in_pieces = pieces.is_ok();
+    if is_in_pieces {
+        sizes::check_given(name, given)?;
+    }
     let (program, _) = sizes::combined(whole, pieces)?;
     hlo::verify(&program.module)?;
-    Ok(program)
+    if is_in_pieces { Ok(program) } else { with_exact(program) }
 }
 
 fn batch(open: &OpenDimensions) -> Result<Batch> {
-    let named =
-        open.named().ok_or_else(|| Error::unsupported("sizes of dimensions are computed from others"))?;
+    let named = open.named().ok_or_else(|| Error::unsupported(COMPUTED_SIZES))?;
     let names = open.names.iter().map(|(name, &(low, high))| (name.as_str(), low, high));
     Batch::new(names, named.into_iter().map(|named| named.into_keys().collect()))
 }

@@ -1,9 +1,11 @@
 //! Programs for batches of any size: modules for a few sizes, of which the code of a batch is made.
 
+mod exact;
 mod number_of_rows;
 pub(crate) mod report;
 mod row_loop;
 
+pub(crate) use exact::exact_modules;
 pub use row_loop::loop_over_rows;
 
 use crate::sizes::number_of_rows::{Obstacle, Programs};
@@ -28,9 +30,6 @@ const MAX_SIZES: usize = 16;
 
 /// Largest size with code of its own. Larger batches are computed in pieces of this size.
 const MAX_SIZE: i64 = 1 << 12;
-
-/// Why a program with several named dimensions is not computed piece by piece.
-pub(crate) const SEVERAL_NAMES: &str = "the program has several named dimensions";
 
 /// Why profiled code is not computed piece by piece.
 pub const PROFILE_HAS_ONE_SIZE: &str = "a profile measures the code of the largest size; a fixed size, as --dim NAME=N, measures that of another";
@@ -70,7 +69,7 @@ impl Batch {
     ) -> Result<Self> {
         let mut names = names.into_iter();
         let (Some((name, low, high)), None) = (names.next(), names.next()) else {
-            return Err(Error::unsupported(SEVERAL_NAMES));
+            return Err(Error::unsupported("the program has several named dimensions"));
         };
         let mut batched = BTreeSet::new();
         for (number, dimensions) in dimensions.into_iter().enumerate() {
@@ -144,14 +143,19 @@ pub(crate) fn pieces(batch: Result<Batch>, given: &[i64], import: Import<'_>) ->
     Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high } })
 }
 
-/// Checks that the sizes that the user wants code for get some.
-pub(crate) fn check_given(name: &str, given: &[i64], pieces: Result<&Pieces, &Error>) -> Result<()> {
-    let reason = match (pieces, given.iter().find(|&&size| size > MAX_SIZE)) {
-        _ if given.is_empty() => return Ok(()),
-        (Ok(_), None) => return Ok(()),
-        (Ok(_), Some(size)) => format!("{size} exceeds {MAX_SIZE}, the largest size with code of its own"),
-        (Err(error), _) => error.message().to_owned(),
-    };
+/// Checks that the sizes of pieces that the user wants code for get some.
+pub(crate) fn check_given(name: &str, given: &[i64]) -> Result<()> {
+    match given.iter().find(|&&size| size > MAX_SIZE) {
+        None => Ok(()),
+        Some(size) => {
+            let reason = format!("{size} exceeds {MAX_SIZE}, the largest size with code of its own");
+            refuse_given(name, given, &reason)
+        }
+    }
+}
+
+/// Refuses sizes that the user wants code for, for this reason.
+pub(crate) fn refuse_given(name: &str, given: &[i64], reason: &str) -> Result<()> {
     let list: Vec<String> = given.iter().map(i64::to_string).collect();
     let list = list.join(",");
     Err(Error::invalid(format!("--sizes {name}={list} has no effect, remove it: {reason}")))
@@ -190,7 +194,7 @@ impl Pieces {
     pub(crate) fn into_program(self) -> Result<Program> {
         let interface = self.interface();
         let module = loop_over_rows(&self.row.module, &interface)?;
-        Ok(Program { module, interface, sized: self.sized })
+        Ok(Program { sized: self.sized, ..Program::new(module, interface) })
     }
 
     /// Returns the interface: that of a row, with the largest batch, and with the size after the

@@ -2,6 +2,7 @@
 //! any size, compared with programs for that size.
 
 use compiler::{Executable, File, Input, NoObserver, compile_program, host, in_process_options};
+use hlo::Program;
 use shape::Literal;
 use std::fmt::Write as _;
 
@@ -86,7 +87,7 @@ fn graph() -> String {
     g.0
 }
 
-fn executable(size: &str, dimension: &str) -> Executable {
+fn program(size: &str, dimension: &str) -> Program {
     let fetches: String = ["y", "out", "mean", "most"]
         .map(|name| format!("fetch {{ id {{ node_name: \"{name}\" }} }} "))
         .concat();
@@ -98,32 +99,44 @@ fn executable(size: &str, dimension: &str) -> Executable {
     let input = Input::parse(file("graph.pbtxt", &graph()), file("config.pbtxt", &config)).expect("a graph");
     let program = input.source.import(&mut NoObserver).expect("imports");
     assert!(program.sized.is_empty(), "tokens depend on each other");
+    program
+}
+
+fn executable(program: Program) -> Executable {
     let options = in_process_options(host("").expect("this machine"));
     let compiled = compile_program(program, &options, &mut NoObserver).expect("compiles");
     Executable::load(&compiled).expect("loads")
 }
 
+/// Returns `x` with NaN beyond the tokens, and their number.
+fn arguments(tokens: i64) -> [Literal; 2] {
+    let element =
+        |k: i64| if k / WIDTH < tokens { ((k * 37 + tokens) % 23 - 11) as f32 / 8.0 } else { f32::NAN };
+    let x: Vec<f32> = (0..TOKENS * WIDTH).map(element).collect();
+    [Literal::from_elements(&[1, TOKENS, WIDTH], &x), Literal::scalar(tokens as i32)]
+}
+
+/// Returns the results of a program for this number of tokens.
+fn by_fixed_program(tokens: i64) -> Vec<Literal> {
+    let [whole, _] = arguments(tokens);
+    let few = whole.corner(&[1, tokens, WIDTH]).expect("a part");
+    executable(program(&format!("size: {tokens}"), "")).run(&[few]).expect("it runs")
+}
+
 #[test]
 fn any_number_of_tokens_computes_what_a_program_for_it_computes() {
     let range = format!("dimension {{ name: \"tokens\" min: 1 max: {TOKENS} }}");
-    let any = executable("size: -1 name: \"tokens\"", &range);
-    let arguments = |tokens: i64| {
-        let element =
-            |k: i64| if k / WIDTH < tokens { ((k * 37 + tokens) % 23 - 11) as f32 / 8.0 } else { f32::NAN };
-        let x: Vec<f32> = (0..TOKENS * WIDTH).map(element).collect();
-        [Literal::from_elements(&[1, TOKENS, WIDTH], &x), Literal::scalar(tokens as i32)]
-    };
+    let any = executable(program("size: -1 name: \"tokens\"", &range));
     let mut sessions = [1, 2].map(|threads| {
         let mut session = any.session(&arguments(TOKENS)).expect("a session");
         session.set_threads(threads).expect("threads");
         session
     });
     // The largest one comes first, so that memory has other numbers beyond each size.
-    for tokens in [150i64, 149, 97, 64, 33, 16, 7, 6, 5, 2, 1, 3, 150] {
+    // Tiles of all sizes compute the last rows.
+    for tokens in [150i64, 149, 97, 64, 33, 24, 16, 15, 13, 11, 9, 7, 6, 5, 2, 1, 3, 150] {
         let [whole, size] = arguments(tokens);
-        let few = whole.corner(&[1, tokens, WIDTH]).expect("a part");
-        let fixed = executable(&format!("size: {tokens}"), "");
-        let expected = fixed.run(&[few]).expect("it runs");
+        let expected = by_fixed_program(tokens);
         let [found, other] = sessions.each_mut().map(|session| {
             session.set_argument(0, &whole).expect("an array");
             session.set_argument(1, &size).expect("a size");
@@ -138,4 +151,33 @@ fn any_number_of_tokens_computes_what_a_program_for_it_computes() {
             assert_eq!(far, None, "result {number} of {tokens} tokens");
         }
     }
+}
+
+#[test]
+fn sizes_with_code_of_their_own_have_the_bits_of_programs_for_them() {
+    let range = format!("dimension {{ name: \"tokens\" min: 1 max: {TOKENS} size: 1 size: 6 }}");
+    let program = program("size: -1 name: \"tokens\"", &range);
+    let sizes: Vec<_> = program.exact.iter().map(|exact| exact.sizes.clone()).collect();
+    assert_eq!(sizes, [[(1, 1)], [(1, 6)]]);
+    let any = executable(program);
+    let mut session = any.session(&arguments(TOKENS)).expect("a session");
+    session.run().expect("it runs");
+    for tokens in [6, 1, 6] {
+        let [whole, size] = arguments(tokens);
+        session.set_argument(0, &whole).expect("an array");
+        session.set_argument(1, &size).expect("a size");
+        let before = session.whole_results().expect("results");
+        session.run().expect("it runs");
+        let found = session.results().expect("results");
+        assert_eq!(found, by_fixed_program(tokens), "{tokens} tokens");
+        // Nothing beyond the size is written.
+        let after = session.whole_results().expect("results");
+        let y = [&before[0], &after[0]].map(|y| y.to_vec::<f32>().expect("floats"));
+        let written = (tokens * WIDTH) as usize;
+        assert!(y[0][written..] == y[1][written..] && y[0][..written] != y[1][..written]);
+    }
+    // Other sizes are out of range or have the code for all sizes.
+    session.set_argument(1, &Literal::scalar(TOKENS as i32 + 1)).expect("a size");
+    let error = session.run().expect_err("too many tokens");
+    assert!(error.message().contains("tokens is out of range: 1..150"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! Custom calls that have code: functions that the user links, and assertions.
 
+use crate::RawAttributes;
 use crate::opcode::Op;
 use support::is_c_identifier;
 
@@ -30,6 +31,16 @@ pub enum CustomCallKind<'a> {
         /// True if the process should end.
         aborts: bool,
     },
+}
+
+/// Returns a custom call that only allocates memory: an array whose elements are undefined.
+pub fn allocation() -> Op {
+    Op::CustomCall {
+        custom_call_target: ALLOCATE_BUFFER.to_owned(),
+        backend_config: String::new(),
+        custom_call_has_side_effect: false,
+        attributes: RawAttributes::default(),
+    }
 }
 
 /// Returns the kind of a custom call; `None` for other instructions and for custom calls without

@@ -26,6 +26,9 @@ pub struct Program {
     /// the leading dimension of arrays whose rows are independent. Their parameters are those of
     /// `module` without the size.
     pub sized: Vec<SizedModule>,
+    /// The same program for particular sizes of some of its named dimensions. A run of these sizes
+    /// takes the first one that fits, and other runs take `module`. Empty if `sized` is not.
+    pub exact: Vec<ExactModule>,
 }
 
 /// A program's HLO for a fixed size of a named dimension.
@@ -39,10 +42,20 @@ pub struct SizedModule {
     pub module: Module,
 }
 
+/// A program's HLO for particular sizes of some named dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExactModule {
+    /// The numbers of the arguments that hold these sizes, and the sizes.
+    pub sizes: Vec<(usize, i64)>,
+    /// The HLO. Its parameters and results are those of the whole program; it reads and writes no
+    /// elements beyond the sizes.
+    pub module: Module,
+}
+
 impl Program {
     /// Returns a program of one module.
     pub fn new(module: Module, interface: Interface) -> Self {
-        Self { module, interface, sized: Vec::new() }
+        Self { module, interface, sized: Vec::new(), exact: Vec::new() }
     }
 }
 

@@ -70,8 +70,8 @@ pub use ids::{ComputationId, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};
 pub use interface::{
-    Argument, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange, SizedModule,
-    TrueSize, named_dimensions,
+    Argument, ExactModule, Identifier, Interface, NamedDimension, Origin, Output, Program, Role, SizeRange,
+    SizedModule, TrueSize, named_dimensions,
 };
 pub use module::{AliasKind, BoundedDimension, InputOutputAlias, Module, SizeParameter};
 pub use narrow_weights::{NarrowWeights, Scales, narrow_operand};

@@ -4,6 +4,7 @@
 //! Its parameter is the caller's frame. The entry reads each pointer that it needs from the frame
 //! once, before everything else.
 
+pub mod choice;
 pub(crate) mod custom_call;
 mod loop_groups;
 pub mod pieces;
@@ -61,7 +62,7 @@ pub(crate) fn emit(
         entry.profile = Some(Profile::new(&mut entry.scope.builder, pointer, context.counters));
     }
     entry.timed(Counter::Total, |entry| {
-        entry.check_sizes()?;
+        let _ = entry.check_sizes()?;
         entry.sequence(context.module.entry(), 0)?;
         entry.end_copies(context.module.entry());
         Ok(())

@@ -7,6 +7,7 @@ use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
 use crate::entry;
+use crate::entry::choice::Choice;
 use crate::entry::pieces::{Batch, Parts};
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
@@ -53,8 +54,8 @@ pub struct Lowered {
     pub regions: Vec<Region>,
     /// Measurements of the entry, in the order of the counters. Empty if the entry is not profiled.
     pub counters: Vec<Counter>,
-    /// For each piece of a batch, the names of its kernels.
-    pub pieces: Vec<Vec<String>>,
+    /// For each of several modules, the names of its kernels.
+    pub of_modules: Vec<Vec<String>>,
 }
 
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
@@ -95,27 +96,45 @@ pub fn lower_with(
     let context =
         entry::Context { module, schedule, assignment, target, kernels: &kernels, counters: &counters };
     let regions = entry::emit(&context, options.name, &mut program, names)?;
-    Ok(Lowered { program, regions, counters, pieces: Vec::new() })
+    Ok(Lowered { program, regions, counters, of_modules: Vec::new() })
 }
 
-/// Lowers a program for batches of any size within a range: several modules, each for a fixed
-/// number of rows, and an entry that computes a batch piece by piece with their code. See
-/// [`Batch`].
+/// Lowers the modules of a batch, each for a fixed number of rows, and an entry that computes any
+/// number of rows piece by piece. See [`Batch`].
 pub fn lower_batch(batch: &Batch<'_>, target: &Target, options: &EntryOptions<'_>) -> Result<Lowered> {
+    let parts = batch.pieces.iter().map(|piece| piece.parts);
+    lower_several(parts, target, options, |kernels, program, names| {
+        entry::pieces::emit(batch, kernels, target, options.name, program, names)
+    })
+}
+
+/// Lowers modules for particular sizes, and an entry that chooses one. See [`Choice`].
+pub fn lower_choice(choice: &Choice<'_>, target: &Target, options: &EntryOptions<'_>) -> Result<Lowered> {
+    let parts = std::iter::once(choice.whole).chain(choice.exact.iter().map(|exact| exact.parts));
+    lower_several(parts, target, options, |kernels, program, names| {
+        entry::choice::emit(choice, kernels, target, options.name, program, names)
+    })
+}
+
+/// Lowers several modules and the entry that `emit` adds.
+fn lower_several<'a>(
+    modules: impl IntoIterator<Item = Parts<'a>>,
+    target: &Target,
+    options: &EntryOptions<'_>,
+    emit: impl FnOnce(&[Kernels], &mut Program, &mut dyn FnMut(&str) -> String) -> Result<Vec<Region>>,
+) -> Result<Lowered> {
     let mut program = Program::default();
     let mut names = Names::default();
     names.unique(options.name);
-    let mut kernels = Vec::with_capacity(batch.pieces.len());
-    let mut pieces = Vec::with_capacity(batch.pieces.len());
-    for piece in &batch.pieces {
+    let (mut kernels, mut of_modules) = (Vec::new(), Vec::new());
+    for parts in modules {
         let known = program.functions.len();
-        kernels.push(lower_kernels(piece.parts, target, false, &mut program, &mut names)?);
+        kernels.push(lower_kernels(parts, target, false, &mut program, &mut names)?);
         let own = program.functions.values().skip(known);
-        pieces.push(own.map(|function| function.name.clone()).collect());
+        of_modules.push(own.map(|function| function.name.clone()).collect());
     }
-    let names = &mut |wish: &str| names.unique(wish);
-    let regions = entry::pieces::emit(batch, &kernels, target, options.name, &mut program, names)?;
-    Ok(Lowered { program, regions, counters: Vec::new(), pieces })
+    let regions = emit(&kernels, &mut program, &mut |wish| names.unique(wish))?;
+    Ok(Lowered { program, regions, counters: Vec::new(), of_modules })
 }
 
 /// Adds a module's kernels to a program.

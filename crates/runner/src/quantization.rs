@@ -135,18 +135,19 @@ pub fn quantize(
     };
     let report = report.report();
     let Selection { program: mut quantized, forms, .. } = selection;
+    let decisions = Decisions {
+        options,
+        module: &module,
+        layers: &layers,
+        points: &points,
+        boundary: &boundary,
+        forms: &forms,
+        quantizations: &calibration.quantizations,
+    };
     if is_batch {
-        let decisions = Decisions {
-            options,
-            module: &module,
-            layers: &layers,
-            points: &points,
-            boundary: &boundary,
-            forms: &forms,
-            quantizations: &calibration.quantizations,
-        };
         quantized = batch::follow(&program, quantized, &decisions)?;
     }
+    quantized.exact = batch::follow_exact(&program, &interface, &decisions)?;
     name_parameters(&mut quantized.module, &quantized.interface);
     Ok((quantized, report))
 }

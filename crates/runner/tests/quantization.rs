@@ -481,7 +481,7 @@ fn open_batch(fetch: &str, more: &str) -> Program {
     ];
     let config = format!(
         "feed {{ id {{ node_name: \"x\" }} name: \"x\" shape {{ dim {{ size: -1 name: \"rows\" }} dim {{ size: 3 }} }} }}\n\
-         fetch {{ id {{ node_name: \"{fetch}\" }} }}\ndimension {{ name: \"rows\" min: 1 max: 20 }}\n"
+         fetch {{ id {{ node_name: \"{fetch}\" }} }}\ndimension {{ name: \"rows\" min: 1 max: 20 size: 2 }}\n"
     );
     let file = |name, content: String| compiler::File { name, content: content.into() };
     let input = compiler::Input::parse(file("graph.pbtxt", graph.concat()), file("config.pbtxt", config));
@@ -560,6 +560,8 @@ fn rows_that_depend_on_each_other_are_quantized_without_examples_only() {
     assert_eq!(report.layers[0].reason.as_deref(), Some("it has fewer than 1024 weights"));
     let x: Vec<f32> = SAMPLES.iter().copied().cycle().take(60).collect();
     let arguments = [Literal::from_elements(&[20, 3], &x), Literal::scalar(2i32)];
+    // Two rows have code of their own.
+    assert_eq!(quantized.exact.len(), 1);
     // In float32, the first row is 0 and 0, the second 1.34375 + 0.1 and -2 times that.
     assert_near(&compiled_results(&quantized, &arguments), &[-0.721875, 1.44375, 0.721875, -1.44375], 1e-6);
 }

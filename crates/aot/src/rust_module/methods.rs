@@ -3,6 +3,7 @@
 use super::types::{ALLOW, about};
 use super::{Field, RUNTIME, Source, quantization, sizes, true_sizes};
 use crate::DeviceDriver;
+use crate::ModuleSize;
 use crate::header::{Constants, Text};
 use crate::template::fill;
 
@@ -191,7 +192,8 @@ fn call(source: &Source<'_>) -> String {
 
 /// True if the code computes a batch in pieces, and reads no rows beyond it.
 fn is_in_pieces(source: &Source<'_>) -> bool {
-    !source.artifact.provenance.sizes.is_empty()
+    let sizes = &source.artifact.provenance.sizes;
+    sizes.iter().any(|facts| matches!(facts.size, ModuleSize::Rows(_)))
 }
 
 fn outputs(source: &Source<'_>) -> String {

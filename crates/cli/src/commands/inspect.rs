@@ -2,6 +2,7 @@
 
 use crate::files::outputs;
 use crate::report::text::{print_json, table, with_quantization};
+use aot::ModuleSize;
 use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord};
 use clap::Args;
 use serde_json::{Value, json};
@@ -98,11 +99,18 @@ fn program(file: &str, found: &MetadataRecord) -> String {
     out
 }
 
-/// Lists the sizes of a batch that have code of their own, with what each adds to the smaller ones.
+/// Lists the sizes that have code of their own, with what each adds to the smaller ones or to the
+/// code for all sizes.
 fn sizes(out: &mut String, record: &Value) {
     let number = |size: &Value, key: &str| size[key].as_u64().unwrap_or(0);
+    let exact = |size: &Value| {
+        let sizes = size["sizes"].as_object()?.iter();
+        Some(ModuleSize::Exact(
+            sizes.map(|(name, size)| (name.clone(), size.as_i64().unwrap_or(0))).collect(),
+        ))
+    };
     let facts = |size: &Value| aot::SizeFacts {
-        size: size["size"].as_i64().unwrap_or(0),
+        size: exact(size).unwrap_or_else(|| ModuleSize::Rows(size["size"].as_i64().unwrap_or(0))),
         code: number(size, "code"),
         constants: number(size, "constants"),
         nanoseconds: number(size, "nanoseconds"),
@@ -111,15 +119,20 @@ fn sizes(out: &mut String, record: &Value) {
     let sizes: Vec<aot::SizeFacts> = sizes.into_iter().flatten().map(facts).collect();
     let row = |(k, facts): (usize, &aot::SizeFacts)| {
         let smaller = k.checked_sub(1).map(|k| &sizes[k]);
-        let gain = smaller.map_or(String::new(), |smaller| {
-            let gain = facts.rows_per_second() / smaller.rows_per_second();
-            format!("{gain:.2} times the rows/s of {}", smaller.size)
+        let speeds =
+            smaller.and_then(|smaller| Some((smaller, facts.rows_per_second()?, smaller.rows_per_second()?)));
+        let gain = speeds.map_or(String::new(), |(smaller, own, of_smaller)| {
+            format!("{:.2} times the rows/s of {}", own / of_smaller, smaller.size)
         });
+        let estimate = match facts.rows_per_second() {
+            Some(speed) => format!("estimated {speed:.0} rows/s"),
+            None => format!("estimated {}", terminal::seconds(facts.nanoseconds as f64 / 1e9)),
+        };
         vec![
             facts.size.to_string(),
             format!("code {}", terminal::bytes(facts.code)),
             format!("constants {}", terminal::bytes(facts.constants)),
-            format!("estimated {:.0} rows/s", facts.rows_per_second()),
+            estimate,
             gain,
         ]
     };

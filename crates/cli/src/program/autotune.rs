@@ -54,6 +54,7 @@ pub(crate) fn measure(
         // The code of a batch is that of its sizes.
         let sized: Vec<Module> = program.sized.into_iter().map(|sized| sized.module).collect();
         let mut modules = if sized.is_empty() { vec![program.module] } else { sized };
+        modules.extend(program.exact.into_iter().map(|exact| exact.module));
         let back = BackOptions { plan: with(&choices), ..back.clone() };
         modules.iter_mut().try_for_each(|module| compiler::optimize(module, &back, &mut NoObserver))?;
         Ok(modules)

@@ -93,7 +93,7 @@ impl Program {
             check(&signature, &initial)?;
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let imported = program.module.clone();
-            let unoptimized = compiler::is_in_pieces(&program, &options).then(|| options.clone());
+            let unoptimized = compiler::has_several_modules(&program, &options).then(|| options.clone());
             let (compiled, counted) = match extent {
                 Extent::Code | Extent::Module => {
                     (compiler::compile_program(program, &options, &mut watch)?, None)

@@ -10,6 +10,7 @@ use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{ComputationId, InstructionId, Module, SizeParameter};
 use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use shape::{ArrayShape, PrimitiveType, ShapeIndex};
+use std::collections::BTreeMap;
 use support::{Error, Result};
 
 /// Status that the entry returns if a failed check asks the caller to abort the process.
@@ -97,14 +98,16 @@ impl Entry<'_> {
     }
 
     /// Emits code that leaves the entry, before it writes anything, if a size is out of its range.
-    pub(super) fn check_sizes(&mut self) -> Result<()> {
+    /// Returns the sizes, by their parameters.
+    pub(super) fn check_sizes(&mut self) -> Result<BTreeMap<usize, ValueId>> {
         let module = self.module;
+        let mut sizes = BTreeMap::new();
         for size in module.size_parameters() {
             let entry = module.entry_computation();
             let name = entry[entry.parameters()[size.parameter]].name().to_owned();
-            self.check_size(size, &name)?;
+            sizes.insert(size.parameter, self.check_size(size, &name)?);
         }
-        Ok(())
+        Ok(sizes)
     }
 
     /// Emits the check of one size. Returns the size.

@@ -195,8 +195,6 @@ impl<'a> Entry<'a> {
         frame: &InnerFrame,
         (row, rows): (ValueId, ValueId),
     ) -> Result<ValueId> {
-        let Parts { module, schedule, assignment, .. } = piece.parts;
-        (self.module, self.schedule, self.assignment, self.kernels) = (module, schedule, assignment, kernels);
         let bytes = self.layout.pointer_bytes();
         let b = &mut self.scope.builder;
         let count = b.index(piece.rows);
@@ -210,14 +208,22 @@ impl<'a> Entry<'a> {
                 b.store(moved, at, bytes as u32);
             }
         }
-        self.scope.hoisting_depth = b.depth();
+        self.run_module(piece.parts, kernels)?;
+        Ok(self.scope.builder.add(begin, count))
+    }
+
+    /// Emits the code of one of several modules, in a branch of its own.
+    pub(super) fn run_module(&mut self, parts: Parts<'a>, kernels: &'a Kernels) -> Result<()> {
+        let Parts { module, schedule, assignment, .. } = parts;
+        (self.module, self.schedule, self.assignment, self.kernels) = (module, schedule, assignment, kernels);
+        self.scope.hoisting_depth = self.scope.builder.depth();
         self.scope.fields.clear();
         self.scope.pointers.clear();
         self.sequence(module.entry(), 0)?;
         self.end_copies(module.entry());
         self.scope.fields.clear();
         self.scope.pointers.clear();
-        Ok(self.scope.builder.add(begin, count))
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use super::Loop;
 use super::row_hoisting::{affine, is_only_written};
 use super::rows::{Index, Row, covers_all};
 use crate::pass::{Changed, Pass};
+use hlo::custom_call::allocation;
 use hlo::{Module, Op};
 use support::Result;
 
@@ -13,9 +14,6 @@ use support::Result;
 /// `AllocateBuffer` is XLA's custom call for an uninitialized array. It needs no code. The fill of
 /// the buffer disappears, and so do its copies if several buffers share it. Exact for every input.
 pub struct WhileLoopUninitializedBuffers;
-
-/// XLA's name of the call.
-const TARGET: &str = "AllocateBuffer";
 
 impl Pass for WhileLoopUninitializedBuffers {
     fn name(&self) -> &'static str {
@@ -32,15 +30,9 @@ impl Pass for WhileLoopUninitializedBuffers {
             for element in elements {
                 let shape = module[while_loop.caller][while_loop.id].shape().get(&[element]).cloned();
                 let Some(shape) = shape else { continue };
-                let op = Op::CustomCall {
-                    custom_call_target: TARGET.to_owned(),
-                    backend_config: String::new(),
-                    custom_call_has_side_effect: false,
-                    attributes: hlo::RawAttributes::default(),
-                };
                 let caller = module.computation_mut(while_loop.caller);
                 let metadata = caller[while_loop.id].metadata().clone();
-                let buffer = caller.add("buffer", op, shape, &[], metadata);
+                let buffer = caller.add("buffer", allocation(), shape, &[], metadata);
                 while_loop.set_start(module, element, buffer);
                 changed = true;
             }

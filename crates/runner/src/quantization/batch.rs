@@ -2,7 +2,7 @@
 //! size follows.
 
 use super::{Boundary, Decisions, canonical, points};
-use hlo::{Interface, Module, Program, SizedModule};
+use hlo::{ExactModule, Interface, Module, Program, SizedModule};
 use quantize::{Form, Layers, rewrite};
 use shape::Quantization;
 use support::{Error, Result};
@@ -41,7 +41,21 @@ pub(super) fn follow(batch: &Program, row: Program, decisions: &Decisions<'_>) -
     }
     let module = compiler::loop_over_rows(&row.module, &interface)?;
     sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module });
-    Ok(Program { module, interface, sized })
+    Ok(Program { sized, ..Program::new(module, interface) })
+}
+
+/// Returns the modules for particular sizes of a program whose module became another by these
+/// decisions. There is no code for sizes whose program has other layers.
+pub(super) fn follow_exact(
+    program: &Program,
+    interface: &Interface,
+    decisions: &Decisions<'_>,
+) -> Result<Vec<ExactModule>> {
+    let followed = |exact: &ExactModule| {
+        let module = followed(&exact.module, interface, decisions)?;
+        Ok(module.map(|module| ExactModule { sizes: exact.sizes.clone(), module }))
+    };
+    program.exact.iter().filter_map(|exact| followed(exact).transpose()).collect()
 }
 
 /// Returns the module for another size in its new form; `None` if its layers or the values between

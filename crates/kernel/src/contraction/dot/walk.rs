@@ -56,7 +56,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// Returns the last rows of a part that do not fill a tile; `None` if all steps are whole tiles.
+    /// Returns the last rows of a part, which do not fill a tile; `None` if all steps are whole.
     fn of(cx: &mut KernelContext<'_>, plan: Tiles<'_>, part: Part) -> Result<Option<Self>> {
         let (Some(count), Span::Part { begin, end, .. }) = (part.rows.count, part.rows.span) else {
             return Ok(None);
