@@ -181,3 +181,89 @@ fn sizes_with_code_of_their_own_have_the_bits_of_programs_for_them() {
     let error = session.run().expect_err("too many tokens");
     assert!(error.message().contains("tokens is out of range: 1..150"), "{error}");
 }
+
+/// Attention over `x`, `[batch, tokens, WIDTH]`, with sums over the tokens of each row.
+fn rows_of_tokens() -> String {
+    let mut g = Graph::default();
+    let float = kind("T", "FLOAT");
+    let weights: Vec<f32> = (0..WIDTH * WIDTH).map(|k| ((k * 31) % 13 - 6) as f32 / 16.0).collect();
+    g.node("x", "Placeholder", &[], &kind("dtype", "FLOAT"));
+    g.numbers("w", &[WIDTH, WIDTH], &weights);
+    let einsum = format!(
+        "{float} attr {{ key: \"N\" value {{ i: 2 }} }} attr {{ key: \"equation\" value {{ s: \"btd,de->bte\" }} }}"
+    );
+    g.node("q", "Einsum", &["x", "w"], &einsum);
+    let transposed = format!("{float} attr {{ key: \"adj_y\" value {{ b: true }} }}");
+    g.node("scores", "BatchMatMulV2", &["q", "x"], &transposed);
+    g.node("softmax", "Softmax", &["scores"], &float);
+    g.node("y", "BatchMatMulV2", &["softmax", "x"], &float);
+    g.integers("one", &[1]);
+    g.node("mean", "Mean", &["y", "one"], &format!("{float} {}", kind("Tidx", "INT32")));
+    g.0
+}
+
+fn program_of_rows(batch: &str, tokens: &str, dimensions: &str) -> Program {
+    let config = format!(
+        "feed {{ id {{ node_name: \"x\" }} shape {{ dim {{ {batch} }} dim {{ {tokens} }} dim {{ size: {WIDTH} }} }} }}\n\
+         fetch {{ id {{ node_name: \"y\" }} }} fetch {{ id {{ node_name: \"mean\" }} }}\n{dimensions}"
+    );
+    let file = |name, content: String| File { name, content: content.into() };
+    let input = Input::parse(file("graph.pbtxt", rows_of_tokens()), file("config.pbtxt", config));
+    input.and_then(|input| input.source.import(&mut NoObserver)).expect("a graph")
+}
+
+#[test]
+fn rows_of_any_number_of_tokens_are_computed_one_by_one() {
+    const ROWS: i64 = 5;
+    let dimensions = format!(
+        "dimension {{ name: \"batch\" min: 1 max: {ROWS} size: 2 }}\n\
+         dimension {{ name: \"tokens\" min: 1 max: {TOKENS} size: 3 }}"
+    );
+    let program = program_of_rows("size: -1 name: \"batch\"", "size: -1 name: \"tokens\"", &dimensions);
+    let sized: Vec<_> = program.sized.iter().map(|sized| (sized.parameter, sized.size)).collect();
+    assert_eq!(sized, [(1, 1)]);
+    // Two rows of any number of tokens are computed as others are.
+    let exact: Vec<_> = program.exact.iter().map(|exact| exact.sizes.clone()).collect();
+    assert_eq!(exact, [vec![(1, 2), (2, 3)], vec![(2, 3)]]);
+    let any = executable(program);
+    let arguments = |rows: i64, tokens: i64| {
+        let element = |k: i64| {
+            let (row, token) = (k / (TOKENS * WIDTH), k / WIDTH % TOKENS);
+            if row < rows && token < tokens { ((k * 37 + rows) % 23 - 11) as f32 / 8.0 } else { f32::NAN }
+        };
+        let x: Vec<f32> = (0..ROWS * TOKENS * WIDTH).map(element).collect();
+        let x = Literal::from_elements(&[ROWS, TOKENS, WIDTH], &x);
+        [x, Literal::scalar(rows as i32), Literal::scalar(tokens as i32)]
+    };
+    let mut session = any.session(&arguments(ROWS, TOKENS)).expect("a session");
+    for (rows, tokens) in [(5, 150), (1, 1), (4, 9), (2, 3), (3, 3), (2, 64), (5, 31), (1, 150)] {
+        let all = arguments(rows, tokens);
+        for (number, argument) in all.iter().enumerate() {
+            session.set_argument(number, argument).expect("an argument");
+        }
+        let mut found = Vec::new();
+        for threads in [1, 2] {
+            session.set_threads(threads).expect("threads");
+            session.run().expect("it runs");
+            found.push(session.results().expect("results"));
+        }
+        assert_eq!(found[0], found[1], "two threads");
+        let fixed = program_of_rows(&format!("size: {rows}"), &format!("size: {tokens}"), "");
+        let few = all[0].corner(&[rows, tokens, WIDTH]).expect("a part");
+        let expected = executable(fixed).run(&[few]).expect("it runs");
+        for (found, expected) in found[0].iter().zip(&expected) {
+            assert_eq!(found.array_shape().sizes(), expected.array_shape().sizes());
+            let (a, b) = (found.to_vec::<f32>().expect("floats"), expected.to_vec::<f32>().expect("floats"));
+            let far = a.iter().zip(&b).find(|(a, b)| (*a - *b).abs() > 1e-5 || a.is_nan());
+            assert_eq!(far, None, "{rows} rows of {tokens} tokens");
+        }
+    }
+    for (number, size, name) in [(1, ROWS + 1, "batch"), (2, 0, "tokens")] {
+        for (number, argument) in arguments(1, 1).iter().enumerate() {
+            session.set_argument(number, argument).expect("an argument");
+        }
+        session.set_argument(number, &Literal::scalar(size as i32)).expect("a size");
+        let error = session.run().expect_err("out of range");
+        assert!(error.message().contains(&format!("{name} is out of range")), "{error}");
+    }
+}

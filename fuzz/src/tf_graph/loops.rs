@@ -98,11 +98,16 @@ impl Writer {
         }
         let (steps, rest) = (sizes[0], &sizes[1..]);
         let known: Vec<i64> = rest.iter().map(|&s| if self.names.are_in(&[s]) { -1 } else { s }).collect();
-        let limit = self.integers(INT, &[], &[steps])?;
         let start = self.integers(INT, &[], &[0])?;
         let element_shape = self.integers(INT, &[known.len() as i64], &known)?;
         let list_attr = [("element_dtype", of_type(FLOAT)), ("shape_type", of_type(INT))];
         let list = self.add("TensorListFromTensor", &[&name, &element_shape], &list_attr);
+        // A number of steps that is no named size may still follow from one.
+        let limit = if self.names.is_empty() || self.names.are_in(&[steps]) {
+            self.integers(INT, &[], &[steps])?
+        } else {
+            self.add("TensorListLength", &[&list], &[])
+        };
         let out = self.add("TensorListReserve", &[&element_shape, &limit], &list_attr);
         let dims = self.integers(INT, &[rest.len() as i64], rest)?;
         let zero = self.constant(FLOAT, &Literal::scalar(0f32));
