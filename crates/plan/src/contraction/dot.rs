@@ -326,7 +326,8 @@ pub(crate) fn plan(
     work.bytes = work.bytes.max(lhs.byte_size().saturating_add(rhs.byte_size()));
     let stays =
         constant.is_some() || matches!(fusion.caller[fusion.operand(rhs_operand)].op(), Op::Parameter { .. });
-    cut::cut(&mut plan, work.tasks(target), stays, target.l2_bytes);
+    let has_open_sizes = !fusion.module.size_parameters().is_empty();
+    cut::cut(&mut plan, work.tasks(target), stays, has_open_sizes, target.l2_bytes);
     let tasks = tasks::count(&plan.cuts);
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
     // A dot with no summands packs nothing, but its kernel still needs an address to pack to.

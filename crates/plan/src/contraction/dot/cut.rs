@@ -22,11 +22,13 @@ const FEW_PARTS: i64 = 4;
 
 /// Divides the loops into at most `tasks` parts: products first, then the loop that needs the least
 /// packing. `rhs_stays` is true for a right operand that no kernel writes: a constant or an
-/// argument. `cache` is the size of a core's second-level cache in bytes.
-pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
+/// argument. `has_open_sizes` is true if a run may need only the first rows, so that parts of rows
+/// would differ. `cache` is the size of a core's second-level cache in bytes.
+pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, has_open_sizes: bool, cache: u64) {
     let [batch, columns, rows] = plan.steps();
     let DotShape { m, n, .. } = plan.shape;
-    let row_parts = plan.tiled().and_then(|tiled| row_parts(plan, tiled, rows, rhs_stays, cache));
+    let tiled = plan.tiled().filter(|_| !has_open_sizes || columns < FEW_PARTS);
+    let row_parts = tiled.and_then(|tiled| row_parts(plan, tiled, rows, rhs_stays, cache));
     let column_parts = plan.tiled().map(|tiled| tiled.column_parts).filter(|&parts| parts > 0);
     if plan.tiled().is_none() && plan.rhs_packing() == Packing::Scratch {
         // All of a product's right operand is packed at once.
