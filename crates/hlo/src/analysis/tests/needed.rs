@@ -1,5 +1,7 @@
 //! Programs with a named size, and the elements of their arrays that are read.
 
+mod control;
+
 use crate::analysis::{Extent, NeededSizes};
 use crate::{BoundedDimension, ComputationId, InstructionId, Module, SizeParameter, parse};
 
@@ -147,7 +149,7 @@ fn a_sum_needs_zeros_beyond_the_size() {
 }
 
 #[test]
-fn fusions_are_followed_and_loops_read_everything() {
+fn fusions_are_followed_and_shared_branches_read_everything() {
     let computations = "fused {\n  p = f32[8] parameter(0)\n  q = f32[8] parameter(1)\n  inner = f32[8] negate(p)\n  \
         ROOT o = f32[8] add(inner, q)\n}\n\nbranch {\n  b = f32[8] parameter(0)\n  ROOT m = f32[8] negate(b)\n}\n";
     let body = "  x = f32[8] parameter(1)\n  k = s32[] parameter(2)\n  y = f32[8] exponential(x)\n  \
