@@ -8,6 +8,7 @@
 mod control;
 mod extent;
 mod masks;
+mod reversals;
 mod rules;
 mod starts;
 
@@ -240,7 +241,10 @@ impl Analysis<'_> {
             }
             Op::DynamicSlice { dynamic_slice_sizes } => {
                 let mut needs = operand_needs(computation, id, need);
-                if let [Some(extents)] = &mut needs[0][..] {
+                if let Some((array, extents)) = self.first_of_reverse(at, id, need) {
+                    self.add(at, array, &[Some(extents)]);
+                    needs[0] = vec![None];
+                } else if let [Some(extents)] = &mut needs[0][..] {
                     for (d, &size) in dynamic_slice_sizes.iter().enumerate() {
                         let start = self.masks.start(at, operands[1 + d]);
                         extents[d] = extents[d].or(start.and_then(|start| start.plus(size)));

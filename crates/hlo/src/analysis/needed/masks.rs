@@ -1,7 +1,7 @@
 //! Sizes in scalars, masks, and arrays that are 0 beyond a size.
 
 use super::extent::{Extent, least, reshaped};
-use crate::analysis::{induction_variables, invariant_elements};
+use crate::analysis::invariant_elements;
 use crate::{ComparisonDirection, ComputationId, InstructionId, Module, Op};
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,6 @@ pub(super) struct Masks<'a> {
     callers: BTreeMap<ComputationId, Place>,
     /// The state elements that stay the same, for each condition and body of a loop.
     invariants: BTreeMap<ComputationId, BTreeSet<usize>>,
-    /// The steps of the state elements that count, for each body of a loop.
-    steps: BTreeMap<ComputationId, BTreeMap<usize, i64>>,
 }
 
 pub(super) type Place = (ComputationId, InstructionId);
@@ -25,7 +23,7 @@ pub(super) type Place = (ComputationId, InstructionId);
 impl<'a> Masks<'a> {
     pub(super) fn of(module: &'a Module) -> Self {
         let (mut callers, mut shared) = (BTreeMap::new(), BTreeSet::new());
-        let (mut invariants, mut steps) = (BTreeMap::new(), BTreeMap::new());
+        let mut invariants = BTreeMap::new();
         let mut pending = vec![module.entry()];
         while let Some(at) = pending.pop() {
             for (id, instruction) in module[at].instructions() {
@@ -33,7 +31,6 @@ impl<'a> Masks<'a> {
                     Op::Fusion { calls, .. } => vec![*calls],
                     Op::While { condition, body } => {
                         let stay = invariant_elements(module, &module[*body]);
-                        steps.insert(*body, induction_variables(module, &module[*body]));
                         invariants.extend([(*condition, stay.clone()), (*body, stay)]);
                         vec![*condition, *body]
                     }
@@ -50,7 +47,7 @@ impl<'a> Masks<'a> {
             }
         }
         callers.retain(|callee, _| !shared.contains(callee));
-        Self { module, callers, invariants, steps }
+        Self { module, callers, invariants }
     }
 
     /// True for the computation of a fusion, a loop, or a branch that nothing else calls.
@@ -130,11 +127,6 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Returns what each iteration of a loop adds to a state element, if that is a constant.
-    pub(super) fn step(&self, body: ComputationId, element: usize) -> Option<i64> {
-        self.steps.get(&body)?.get(&element).copied()
-    }
-
     /// Returns the place of an element of a tuple.
     pub(super) fn element_of(&self, tuple: Place, index: usize) -> Option<Place> {
         self.element(tuple, index, &mut MAX_DEPTH.clone())
@@ -198,6 +190,18 @@ impl<'a> Masks<'a> {
                 (None, Some(size)) => size.times(self.known(operand(0))?),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// Returns a constant and the number that derives from a size and is subtracted from it.
+    pub(super) fn before(&self, place: Place) -> Option<(i64, Extent)> {
+        let place = self.origin(place);
+        match self.module[place.0][place.1].op() {
+            Op::Subtract {} => {
+                let [end, size] = [self.operand(place, 0), self.operand(place, 1)];
+                Some((self.known(end)?, self.scalar(size.0, size.1)?))
+            }
             _ => None,
         }
     }

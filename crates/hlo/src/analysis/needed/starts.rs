@@ -153,7 +153,20 @@ impl Masks<'_> {
         limit.checked_add(i64::from(is_strict))
     }
 
-    /// True if a value of a condition is an element of the state.
+    /// Returns what each iteration of a loop adds to a state element, if that is a constant.
+    fn step(&self, body: ComputationId, element: usize) -> Option<i64> {
+        let root = (body, self.module[body].root());
+        let next = self.origin(self.element_of(root, element)?);
+        let operand = |k| self.operand(next, k);
+        match self.module[next.0][next.1].op() {
+            Op::Add {} if self.is_state(operand(0), element) => self.known(operand(1)),
+            Op::Add {} if self.is_state(operand(1), element) => self.known(operand(0)),
+            Op::Subtract {} if self.is_state(operand(0), element) => self.known(operand(1))?.checked_neg(),
+            _ => None,
+        }
+    }
+
+    /// True if a value of a condition or a body is an element of the state.
     fn is_state(&self, value: Place, element: usize) -> bool {
         let (at, id) = self.origin(value);
         match *self.module[at][id].op() {

@@ -17,6 +17,7 @@ fn recurrent(condition: &str, place: &str, start: &str, step: &str) -> Module {
     let functions = format!(
         "cond {{\n  cs = {state} parameter(0)\n  ci = s32[] get-tuple-element(cs), index=0\n  \
          cn = s32[] get-tuple-element(cs), index=3\n  cz = s32[] constant(0)\n  ROOT verdict = pred[] {condition}\n}}\n\n\
+         count {{\n  p = s32[] parameter(0)\n  by = s32[] constant({step})\n  ROOT o = s32[] add(p, by)\n}}\n\n\
          body {{\n  s = {state} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  \
          h = f32[4,8] get-tuple-element(s), index=1\n  list = f32[8,4,8] get-tuple-element(s), index=2\n  \
          m = s32[] get-tuple-element(s), index=3\n  xs = f32[8,4,8] get-tuple-element(s), index=4\n  \
@@ -24,8 +25,8 @@ fn recurrent(condition: &str, place: &str, start: &str, step: &str) -> Module {
          from_end = s32[] subtract(last, i)\n  \
          part = f32[1,4,8] dynamic-slice(xs, {place}, zero, zero), dynamic_slice_sizes={{1,4,8}}\n  \
          x = f32[4,8] reshape(part)\n  sum = f32[4,8] add(x, h)\n  row = f32[1,4,8] reshape(sum)\n  \
-         next_list = f32[8,4,8] dynamic-update-slice(list, row, i, zero, zero)\n  by = s32[] constant({step})\n  \
-         next = s32[] add(i, by)\n  ROOT r = {state} tuple(next, sum, next_list, m, xs)\n}}\n"
+         next_list = f32[8,4,8] dynamic-update-slice(list, row, i, zero, zero)\n  \
+         next = s32[] fusion(i), kind=kLoop, calls=count\n  ROOT r = {state} tuple(next, sum, next_list, m, xs)\n}}\n"
     );
     let entry = format!(
         "  x0 = f32[8,4,8] parameter(1)\n  y0 = f32[8,4,8] negate(x0)\n  c = f32[] constant(0)\n  \
@@ -134,4 +135,21 @@ fn a_loop_that_only_has_to_end_reads_what_ends_it() {
         &module(&functions, &entry, 0),
         &[("y", &["all"]), ("z", &["n"]), ("next_a", &["all"]), ("next_b", &["n"])],
     );
+}
+
+#[test]
+fn the_last_elements_of_a_reverse_are_the_first_ones() {
+    let entry = |end: &str, low: &str| {
+        format!(
+            "  x = f32[8,4] parameter(1)\n  y = f32[8,4] exponential(x)\n  back = f32[8,4] reverse(y), dimensions={{0}}\n  \
+             c = f32[] constant(0)\n  more = f32[16,4] pad(back, c), padding={low}_8x0_0\n  eight = s32[] constant({end})\n  \
+             zero = s32[] constant(0)\n  start = s32[] subtract(eight, n)\n  \
+             part = f32[8,4] dynamic-slice(more, start, zero), dynamic_slice_sizes={{8,4}}\n  \
+             ROOT q = (f32[8,4], s32[]) tuple(part, n)"
+        )
+        .replace("f32[16,4]", if low == "1" { "f32[17,4]" } else { "f32[16,4]" })
+    };
+    for (end, low, expected) in [("8", "0", "n"), ("9", "0", "n-1"), ("7", "0", "all"), ("8", "1", "all")] {
+        check(&module("", &entry(end, low), 0), &[("part", &["n", "all"]), ("y", &[expected, "all"])]);
+    }
 }
