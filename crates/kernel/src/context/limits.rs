@@ -119,6 +119,23 @@ impl KernelContext<'_> {
         })
     }
 
+    /// Like `for_range` with steps of 1, but ends at an extent.
+    pub(crate) fn for_needed_indices(
+        &mut self,
+        (begin, end, extent): (i64, i64, Option<Extent>),
+        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
+    ) -> Result<()> {
+        let Some(extent) = extent.filter(|&extent| begin < end && !self.covers(extent, end)) else {
+            return self.for_range(begin, end, 1, body);
+        };
+        let (from, limit) = (self.index(begin), self.extent(extent, end)?);
+        self.for_carrying(from, limit, 1, &[], |cx, index, _| {
+            cx.facts.insert(index, Facts::range(begin, end - 1));
+            cx.scoped(|cx| body(cx, Index::scalar(index))).map(|()| Vec::new())
+        })
+        .map(|_| ())
+    }
+
     /// Returns a span that ends at an extent. Its steps have `width` indices each.
     pub(crate) fn limited(&mut self, span: Span, extent: Option<Extent>, width: i64) -> Result<Span> {
         let steps = match span {
