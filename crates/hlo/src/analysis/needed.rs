@@ -147,7 +147,7 @@ impl Analysis<'_> {
             if let (true, [Some(extents)]) = (number < results, &mut need[..]) {
                 for (place, dimension) in bounded.iter().enumerate() {
                     if dimension.result == number {
-                        extents[dimension.dimension] = self.masks.scalar(entry, elements[results + place]);
+                        extents[dimension.dimension] = self.masks.size(entry, elements[results + place]);
                     }
                 }
             }

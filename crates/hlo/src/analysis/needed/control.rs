@@ -1,4 +1,4 @@
-//! What loops and branches read of their operands.
+//! The reads of loops and branches.
 
 use super::extent::{Need, joined};
 use super::{Analysis, all};

@@ -145,6 +145,11 @@ impl<'a> Masks<'a> {
         self.number((at, id), MAX_DEPTH)
     }
 
+    /// Returns at least an integer that derives from a size of the entry.
+    pub(super) fn size(&self, at: ComputationId, id: InstructionId) -> Option<Extent> {
+        self.at_most((at, id), MAX_DEPTH)
+    }
+
     /// Returns such an integer unless it may wrap around.
     pub(super) fn number(&self, place: Place, depth: usize) -> Option<Extent> {
         let place = self.origin(place);
@@ -186,12 +191,41 @@ impl<'a> Masks<'a> {
                 (self.most(size)? <= bound).then_some(size)
             }
             Op::Multiply {} => match (self.number(operand(0), depth), self.number(operand(1), depth)) {
-                (Some(size), None) => size.times(self.known(operand(1))?),
-                (None, Some(size)) => size.times(self.known(operand(0))?),
+                (Some(size), None) => size.exactly_times(self.known(operand(1))?),
+                (None, Some(size)) => size.exactly_times(self.known(operand(0))?),
                 _ => None,
             },
+            Op::Divide {} => {
+                let size = self.number(operand(0), depth)?;
+                let size = size.divided_by(self.known(operand(1))?)?;
+                // Division rounds toward 0.
+                (self.least(size)? >= 0).then_some(size)
+            }
             _ => None,
         }
+    }
+
+    fn at_most(&self, place: Place, depth: usize) -> Option<Extent> {
+        if let Some(exact) = self.number(place, depth) {
+            return Some(exact);
+        }
+        let (place, depth) = (self.origin(place), depth.checked_sub(1)?);
+        let operand = |k| self.operand(place, k);
+        let (size, number) = match self.module[place.0][place.1].op() {
+            Op::Convert {} | Op::Reshape {} | Op::Broadcast { .. } => return self.at_most(operand(0), depth),
+            Op::Add {} | Op::Multiply {} => match self.known(operand(1)) {
+                Some(number) => (operand(0), number),
+                None => (operand(1), self.known(operand(0))?),
+            },
+            _ => return None,
+        };
+        let size = self.at_most(size, depth)?;
+        let most = match self.module[place.0][place.1].op() {
+            Op::Add {} => size.plus(number)?,
+            _ => size.times(number)?,
+        };
+        let fits = self.least(most)? >= 0 && self.most(most)? <= i64::from(i32::MAX);
+        fits.then_some(most)
     }
 
     /// Returns a constant and the number that derives from a size and is subtracted from it.
@@ -345,7 +379,7 @@ impl<'a> Masks<'a> {
                 (self.index(right, MAX_DEPTH)?, left, mirrored)
             }
         };
-        let size = self.number(size, MAX_DEPTH)?;
+        let size = self.at_most(size, MAX_DEPTH)?;
         let extent = match (direction, value) {
             (Lt, true) | (Ge, false) => size,
             (Le, true) | (Gt, false) => size.plus(1)?,
