@@ -1,6 +1,7 @@
 //! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the transition of finished
 //! elements to the epilogue.
 
+mod count;
 pub(super) mod dense;
 pub(super) mod depthwise;
 mod general;

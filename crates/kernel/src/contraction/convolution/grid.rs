@@ -4,7 +4,7 @@
 //! Pixels are numbered in row-major order. A loop over tiles moves along one axis of the output, so
 //! it ends where the axis does. Dimensions that a loop may cross are one axis.
 
-use super::walk::Count;
+use super::count::Count;
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
 use hlo::ConvolutionForm;

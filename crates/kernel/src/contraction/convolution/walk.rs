@@ -2,6 +2,7 @@
 //! table. Fields that are the same for all rectangles are constants.
 
 use super::PanelBody;
+use super::count::Count;
 use super::grid::Grid;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -54,20 +55,6 @@ impl Pixels {
 
 /// Upper bound on the numbers of pixels. The plan rejects larger ones.
 const MAX_PIXEL: i64 = 1 << 56;
-
-/// Trip count of a loop.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Count {
-    pub(super) value: ValueId,
-    /// Upper bound on the count.
-    pub(super) most: i64,
-}
-
-impl Count {
-    pub(super) fn constant(b: &mut FunctionBuilder, count: i64) -> Self {
-        Self { value: b.index(count), most: count }
-    }
-}
 
 /// Runs `body` `count` times, with values carried between iterations.
 pub(super) fn repeat(
