@@ -208,10 +208,10 @@ impl List<'_> {
         let (counts, inputs) = (three(cx, field::COUNTS)?, three(cx, field::INPUT_STEPS)?);
         let outputs = three(cx, field::OUTPUT_STEPS)?;
         let tiles = get(cx, field::TILES)?;
-        let output = get(cx, field::OUTPUT)?;
+        let (input, output) = (get(cx, field::INPUT)?.value, get(cx, field::OUTPUT)?);
         let first = Pixels {
             count: self.size.pixels,
-            input: get(cx, field::INPUT)?.value,
+            input,
             output: output.value,
             tap: get(cx, field::TAP)?.value,
             taps,
