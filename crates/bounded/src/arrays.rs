@@ -11,6 +11,7 @@
 pub mod crossing;
 mod gather;
 mod instructions;
+mod joined;
 mod masks;
 mod pieces;
 mod reshape;

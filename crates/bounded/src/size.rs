@@ -3,7 +3,7 @@
 use hlo::InstructionId;
 
 /// A size, known at compile time or bounded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The size, or its upper bound.
     pub bound: i64,

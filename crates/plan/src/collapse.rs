@@ -14,6 +14,9 @@ use support::{Error, Result};
 /// merged.
 const MAX_VISITS: usize = 10_000;
 
+/// Number of elements of inner loops from which on the overhead of one more loop is small.
+const LONG_LOOP: i64 = 64;
+
 /// A loop of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
@@ -83,10 +86,16 @@ pub(crate) fn visited_nest(
         walk.visit_all(start, follows)?;
     }
     let mut loops: Vec<Loop> = Vec::new();
+    // A loop ends at the size of a run only if its outermost dimension does.
+    let has_sizes = !fusion.module.size_parameters().is_empty();
+    let stays_apart =
+        |k: usize| has_sizes && wide[k..].iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d])) >= LONG_LOOP;
     for (k, &dimension) in wide.iter().enumerate() {
         let extent = sizes[dimension];
         match loops.last_mut() {
-            Some(last) if walk.mergeable[k - 1] => *last = Loop { dimension, extent: last.extent * extent },
+            Some(last) if walk.mergeable[k - 1] && !stays_apart(k) => {
+                *last = Loop { dimension, extent: last.extent * extent }
+            }
             _ => loops.push(Loop { dimension, extent }),
         }
     }

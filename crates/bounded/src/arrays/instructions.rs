@@ -35,6 +35,9 @@ impl Builder {
             let element = self.static_op(op, operands, requested)?;
             return self.bounded(element, &sizes);
         }
+        if let Some(result) = self.op_before_joining(&op, operands, requested)? {
+            return Ok(result);
+        }
         let mut parts = Vec::with_capacity(operands.len());
         for &operand in operands {
             parts.push(self.split(operand)?);

@@ -16,6 +16,10 @@ impl Builder {
     /// Reshapes an array. The product of the true sizes should be the number of true elements. If
     /// it is larger, the additional elements are undefined.
     pub fn reshape_to(&mut self, id: InstructionId, sizes: &[Size]) -> Result<InstructionId> {
+        let id = self.before_joining(id).map_or(id, |(before, _)| before);
+        if self.all_sizes(id)? == sizes {
+            return Ok(id);
+        }
         let from = self.split(id)?;
         let (whole_sizes, target) = (self.sizes(from.data), bounds(sizes));
         let true_sizes = run_time(sizes);
@@ -24,7 +28,9 @@ impl Builder {
         } else if keeps_groups((&whole_sizes, &from.sizes), (&target, &true_sizes)) {
             self.reshape(from.data, &target)?
         } else {
-            self.looked_up(&from, &whole_sizes, sizes)?
+            let data = self.looked_up(&from, &whole_sizes, sizes)?;
+            self.scope().joined.insert(data, (id, sizes.to_vec()));
+            data
         };
         self.bounded(data, &true_sizes)
     }

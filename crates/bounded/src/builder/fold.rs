@@ -70,6 +70,17 @@ impl Builder {
         fold(module, scope, id)
     }
 
+    /// Returns the number that each element of an array is, if that is known at compile time.
+    pub fn repeated(&mut self, id: InstructionId) -> Result<Option<f64>> {
+        let mut whole = self.split(id)?.data;
+        if let Op::Broadcast { .. } = self.scope_ref().computation()[whole].op() {
+            whole = self.scope_ref().computation()[whole].operands()[0];
+        }
+        let literal = self.fold(whole).filter(|literal| literal.is_splat());
+        let literal = literal.filter(|literal| literal.array_shape().element_count() > 0);
+        Ok(literal.and_then(|literal| literal.scalar_at(0).as_f64()))
+    }
+
     /// Returns an integer of an open scope, if it is known at compile time.
     pub(super) fn folded_element(&mut self, level: usize, id: InstructionId, position: usize) -> Option<i64> {
         let literal = fold(&self.module, &mut self.scopes[level], id)?;

@@ -2,6 +2,7 @@
 //! and the constants that its instructions fold to.
 
 use crate::algebra::Polynomial;
+use crate::arrays::Size;
 use crate::builder::VariableId;
 use hlo::analysis::Range;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, infer_shape};
@@ -73,6 +74,8 @@ pub struct Scope {
     pub(super) sizes: BTreeMap<Polynomial, InstructionId>,
     /// The true sizes of the elements of tuples with bounded elements.
     pub(super) tuple_sizes: BTreeMap<InstructionId, Vec<Option<InstructionId>>>,
+    /// For whole arrays whose elements a reshape moved, the array before it, and their true sizes.
+    pub(crate) joined: BTreeMap<InstructionId, (InstructionId, Vec<Size>)>,
     /// Remaining evaluation steps, shared by all scopes of the import.
     pub(super) fold_steps_left: Rc<Cell<u64>>,
 }
@@ -93,6 +96,7 @@ impl Scope {
             polynomials: BTreeMap::new(),
             sizes: BTreeMap::new(),
             tuple_sizes: BTreeMap::new(),
+            joined: BTreeMap::new(),
             fold_steps_left: Rc::new(Cell::new(MAX_FOLD_STEPS)),
         }
     }

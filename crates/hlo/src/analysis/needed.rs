@@ -3,15 +3,18 @@
 //! An array with a named dimension has the size of the largest run. Most of its elements are not
 //! read in a smaller one: elements beyond the true size of a result are not, and masks hide the
 //! rest of an array from sums. The analysis follows these facts from the results and masks back to
-//! the operands. Kernels then compute only what is read.
+//! the operands, also through loops and branches. Kernels then compute only what is read.
 
+mod control;
 mod extent;
 mod masks;
+mod reversals;
 mod rules;
+mod starts;
 
 pub use extent::{Extent, linear_extent};
 
-use crate::{Computation, ComputationId, InstructionId, Module, Op};
+use crate::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
 use extent::{Need, joined};
 use masks::Masks;
 use rules::operand_needs;
@@ -27,8 +30,8 @@ pub struct NeededSizes {
 }
 
 impl NeededSizes {
-    /// Analyzes the entry of a module with size parameters, and the fusions that it calls. Anything
-    /// inside loops and branches is read completely.
+    /// Analyzes a module with size parameters: the entry, and the fusions, loops, and branches that
+    /// it calls. A computation with several callers is read completely.
     ///
     /// `limits_summands` says whether a dot can leave out the summands beyond a size that is known
     /// at run time. It reads no element of its operands there.
@@ -36,10 +39,25 @@ impl NeededSizes {
         if module.size_parameters().is_empty() {
             return Self::default();
         }
-        let masks = Masks::of(module);
-        let mut analysis =
-            Analysis { module, masks, limits_summands, needs: BTreeMap::new(), found: Self::default() };
-        analysis.entry();
+        let mut analysis = Analysis {
+            module,
+            masks: Masks::of(module),
+            limits_summands,
+            needs: BTreeMap::new(),
+            states: BTreeMap::new(),
+            nesting: 0,
+            visits: 0,
+            is_settled: false,
+            reads_loops_completely: false,
+            found: Self::default(),
+        };
+        while !analysis.is_settled {
+            analysis.visits += 1;
+            analysis.reads_loops_completely = analysis.visits > control::MAX_VISITS;
+            (analysis.is_settled, analysis.found) = (true, Self::default());
+            analysis.needs.clear();
+            analysis.entry();
+        }
         analysis.found
     }
 
@@ -97,6 +115,16 @@ struct Analysis<'a> {
     limits_summands: &'a dyn Fn(ComputationId, InstructionId) -> bool,
     /// For each leaf of an instruction, the elements that users read.
     needs: BTreeMap<(ComputationId, InstructionId), Vec<Need>>,
+    /// For each leaf of the state of a loop, the elements that are read as far as is known so far.
+    states: BTreeMap<(ComputationId, InstructionId), Vec<Need>>,
+    /// Number of loops and branches around the computation that is visited.
+    nesting: usize,
+    /// Number of visits of the module, including the current one.
+    visits: usize,
+    /// True if no state of a loop has changed in this visit.
+    is_settled: bool,
+    /// True if loops and branches are not followed.
+    reads_loops_completely: bool,
     found: NeededSizes,
 }
 
@@ -119,7 +147,7 @@ impl Analysis<'_> {
             if let (true, [Some(extents)]) = (number < results, &mut need[..]) {
                 for (place, dimension) in bounded.iter().enumerate() {
                     if dimension.result == number {
-                        extents[dimension.dimension] = self.masks.scalar(entry, elements[results + place]);
+                        extents[dimension.dimension] = self.masks.size(entry, elements[results + place]);
                     }
                 }
             }
@@ -140,13 +168,11 @@ impl Analysis<'_> {
             if is_entry_tuple(id) && matches!(computation[id].op(), Op::Tuple {}) {
                 continue;
             }
-            let Some(need) = self.needs.get(&(at, id)).cloned() else {
-                // Only its effects matter.
-                for &operand in computation[id].operands() {
-                    self.add(at, operand, &all(computation[operand].shape()));
-                }
+            let known = self.needs.get(&(at, id)).cloned();
+            let need = known.unwrap_or_else(|| vec![None; computation[id].shape().leaves().len()]);
+            if need.iter().all(Option::is_none) && !runs(&computation[id]) {
                 continue;
-            };
+            }
             if let [Some(extents)] = &need[..]
                 && extents.iter().any(Option::is_some)
             {
@@ -171,6 +197,12 @@ impl Analysis<'_> {
                         self.add(at, operand, &more);
                     }
                 }
+            }
+            Op::While { condition, body } if self.follows(&[*condition, *body]) => {
+                self.while_loop((at, id), [*condition, *body], need);
+            }
+            Op::Conditional { branch_computations } if self.follows(branch_computations) => {
+                self.conditional((at, id), branch_computations, need);
             }
             Op::Select {} => {
                 for (k, more) in operand_needs(computation, id, need).into_iter().enumerate() {
@@ -209,12 +241,12 @@ impl Analysis<'_> {
             }
             Op::DynamicSlice { dynamic_slice_sizes } => {
                 let mut needs = operand_needs(computation, id, need);
-                if let [Some(extents)] = &mut needs[0][..] {
+                if let Some((array, extents)) = self.first_of_reverse(at, id, need) {
+                    self.add(at, array, &[Some(extents)]);
+                    needs[0] = vec![None];
+                } else if let [Some(extents)] = &mut needs[0][..] {
                     for (d, &size) in dynamic_slice_sizes.iter().enumerate() {
-                        // A start beyond the last possible one is clamped to that.
-                        let start = self.masks.scalar(at, operands[1 + d]);
-                        let start =
-                            start.filter(|start| self.masks.least(*start).is_some_and(|least| least >= 0));
+                        let start = self.masks.start(at, operands[1 + d]);
                         extents[d] = extents[d].or(start.and_then(|start| start.plus(size)));
                     }
                 }
@@ -239,6 +271,14 @@ impl Analysis<'_> {
             }
         }
     }
+}
+
+/// True if it matters how an instruction runs whose result is not read: it has an effect, or must
+/// end.
+fn runs(instruction: &Instruction) -> bool {
+    let op = instruction.op();
+    instruction.has_effect()
+        || matches!(op, Op::While { .. } | Op::Conditional { .. } | Op::Call { .. } | Op::CustomCall { .. })
 }
 
 /// All elements of all leaves.

@@ -15,6 +15,7 @@ pub(crate) mod lstm_cells;
 pub(crate) mod lstm_sequences;
 pub(crate) mod pooling;
 pub(crate) mod pooling_gradients;
+mod row_norm;
 pub(crate) mod windows;
 
 use crate::node::rule::Rule;

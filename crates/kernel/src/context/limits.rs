@@ -5,7 +5,7 @@ use crate::context::{IndexKey, KernelContext};
 use crate::index::{Facts, Index};
 use hlo::analysis::{Extent, NeededSizes, linear_extent, needed_for};
 use hlo::{ComputationId, InstructionId};
-use nest::{ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{Fusion, Loop};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -91,10 +91,11 @@ impl KernelContext<'_> {
             let size = b.convert(ConvertOp::SignExtend, size, ScalarType::I64);
             let product = b.mul_constant(size, extent.multiple);
             let value = b.add_constant(product, extent.offset);
-            let (least, most) = (b.index(0), b.index(most));
-            let value = lesser(b, value, most);
+            let (least, most, divisor) = (b.index(0), b.index(most), b.index(extent.divisor));
             let is_less = b.compare(Predicate::Less, value, least);
-            b.select(is_less, least, value)
+            let value = b.select(is_less, least, value);
+            let value = b.binary(BinaryOp::DivideSigned, value, divisor);
+            lesser(b, value, most)
         });
         self.facts.insert(value, Facts::range(0, most));
         self.frames[0].indices.insert(key, value);
@@ -119,6 +120,23 @@ impl KernelContext<'_> {
         })
     }
 
+    /// Like `for_range` with steps of 1, but ends at an extent.
+    pub(crate) fn for_needed_indices(
+        &mut self,
+        (begin, end, extent): (i64, i64, Option<Extent>),
+        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
+    ) -> Result<()> {
+        let Some(extent) = extent.filter(|&extent| begin < end && !self.covers(extent, end)) else {
+            return self.for_range(begin, end, 1, body);
+        };
+        let (from, limit) = (self.index(begin), self.extent(extent, end)?);
+        self.for_carrying(from, limit, 1, &[], |cx, index, _| {
+            cx.facts.insert(index, Facts::range(begin, end - 1));
+            cx.scoped(|cx| body(cx, Index::scalar(index))).map(|()| Vec::new())
+        })
+        .map(|_| ())
+    }
+
     /// Returns a span that ends at an extent. Its steps have `width` indices each.
     pub(crate) fn limited(&mut self, span: Span, extent: Option<Extent>, width: i64) -> Result<Span> {
         let steps = match span {
@@ -134,6 +152,48 @@ impl KernelContext<'_> {
         let (needed, _) = self.div_rem(&steps_of, width)?;
         let needed = self.scalar_value(&needed)?;
         Ok(self.until(span, needed))
+    }
+
+    /// Runs `body` for the needed parts of a span over the indices of several dimensions, in
+    /// row-major order. If only an outer dimension is limited, or none is, there is one part.
+    pub(crate) fn for_needed_parts(
+        &mut self,
+        span: Span,
+        sizes: &[i64],
+        extents: &[Option<Extent>],
+        body: &mut dyn FnMut(&mut Self, Span) -> Result<()>,
+    ) -> Result<()> {
+        let limited = |d: &usize| extents[*d].is_some_and(|extent| !self.covers(extent, sizes[*d]));
+        let inner =
+            (0..sizes.len()).rev().find(limited).filter(|&d| sizes[..d].iter().any(|&size| size != 1));
+        let Some(d) = inner else {
+            let span = self.limited(span, linear_extent(sizes, extents), 1)?;
+            return body(self, span);
+        };
+        let extent = extents[d].ok_or_else(|| Error::internal("a limited dimension has no extent"))?;
+        let unit: i64 = sizes[d + 1..].iter().product();
+        let (block, outer) = (sizes[d] * unit, sizes[..d].iter().product::<i64>());
+        let (begin, end, steps) = match span {
+            Span::All(steps) => (self.index(0), self.index(steps), steps),
+            Span::Part { begin, end, steps, .. } => (begin, end, steps),
+        };
+        let count = self.extent(extent, sizes[d])?;
+        let count = self.mul_constant(count, unit);
+        // The blocks that the span touches.
+        let (first, _) = self.div_rem(&Index::scalar(begin), block)?;
+        let (last, _) = self.div_rem(&Index::scalar(end).plus_constant(block - 1), block)?;
+        let (first, last) = (self.scalar_value(&first)?, self.scalar_value(&last)?);
+        let blocks = Span::Part { begin: first, end: last, steps: outer, is_one: false };
+        self.for_needed_parts(blocks, &sizes[..d], &extents[..d], &mut |cx, blocks| {
+            cx.for_span(blocks, 1, |cx, number| {
+                let start = cx.scalar_value(&number.times(block))?;
+                let limit = cx.add(start, count);
+                let (from, to) = (greater(cx, begin, start), lesser(cx, end, limit));
+                cx.facts.insert(from, Facts::range(0, steps));
+                cx.facts.insert(to, Facts::range(0, steps));
+                body(cx, Span::Part { begin: from, end: to, steps, is_one: false })
+            })
+        })
     }
 
     /// Returns a span that ends at a step that is known at run time.
@@ -175,4 +235,9 @@ impl KernelContext<'_> {
 pub(crate) fn lesser(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     let is_less = b.compare(Predicate::Less, x, y);
     b.select(is_less, x, y)
+}
+
+fn greater(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, y, x)
 }

@@ -3,6 +3,7 @@
 //!
 //! Each stage is emitted like a kernel of its own: as a part of the context's kernel.
 
+use super::convolution::grid::Grid;
 use super::convolution::{dense, depthwise};
 use crate::context::parameters::Memory;
 use crate::context::{KernelContext, Part};
@@ -16,6 +17,7 @@ use support::{Error, Result};
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
     cx.for_tasks(|cx, band| {
         let scratch = cx.worker_scratch();
+        let all = Grid::default();
         let mut input: Option<Memory> = None;
         for stage in &plan.stages {
             let output = match stage.band {
@@ -34,9 +36,9 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
                 packed: cx.packed()[stage.packed.clone()].to_vec(),
             };
             cx.with_part(part, |cx| match &stage.convolution.kind {
-                ConvolutionKind::Dense(dense) => dense::emit(cx, &stage.convolution, dense, &band),
+                ConvolutionKind::Dense(dense) => dense::emit(cx, &stage.convolution, dense, &all, &band),
                 ConvolutionKind::Depthwise(depthwise) => {
-                    depthwise::emit(cx, &stage.convolution, depthwise, &band)
+                    depthwise::emit(cx, &stage.convolution, depthwise, &all, &band)
                 }
                 ConvolutionKind::Winograd(_)
                 | ConvolutionKind::WinogradGradient(_)

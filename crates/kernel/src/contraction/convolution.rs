@@ -1,10 +1,12 @@
 //! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the transition of finished
 //! elements to the epilogue.
 
+mod count;
 pub(super) mod dense;
 pub(super) mod depthwise;
 mod general;
 mod gradient;
+pub(super) mod grid;
 mod streams;
 mod walk;
 mod winograd;
@@ -13,6 +15,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{self, Columns};
 use crate::element::Element;
 use crate::index::{Index, Position};
+use grid::Grid;
 use nest::{FunctionBuilder, ValueId};
 use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
@@ -26,10 +29,11 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
+    let grid = Grid::of(cx, plan)?;
     match &plan.kind {
-        ConvolutionKind::Dense(dense) => cx.for_tasks(|cx, task| dense::emit(cx, plan, dense, &task)),
+        ConvolutionKind::Dense(dense) => cx.for_tasks(|cx, task| dense::emit(cx, plan, dense, &grid, &task)),
         ConvolutionKind::Depthwise(depthwise) => {
-            cx.for_tasks(|cx, task| depthwise::emit(cx, plan, depthwise, &task))
+            cx.for_tasks(|cx, task| depthwise::emit(cx, plan, depthwise, &grid, &task))
         }
         ConvolutionKind::Winograd(winograd) => winograd::emit(cx, plan, winograd),
         ConvolutionKind::Gradient(gradient) => gradient::emit(cx, plan, gradient),

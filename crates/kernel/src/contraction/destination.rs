@@ -50,5 +50,5 @@ pub(crate) fn copy_around(cx: &mut KernelContext<'_>) -> Result<()> {
     };
     let pieces = [piece(0, offset), piece(offset + run, whole - offset - run)];
     let pieces: Vec<Copy> = pieces.into_iter().filter(|piece| piece.bytes > 0).collect();
-    crate::movement::concatenate::copy(cx, &pieces, rows)
+    crate::movement::concatenate::copy(cx, &pieces, (&[rows], &[None]))
 }

@@ -3,6 +3,7 @@
 //! Tiles of rows and vectors of columns are accumulated in registers over the summands. The
 //! epilogue receives each finished element (a vector of neighboring columns) before it is stored.
 
+mod apart;
 mod block_float;
 mod complex;
 mod pack;
@@ -16,6 +17,7 @@ use crate::context::tasks::Span;
 use crate::contraction::tile;
 use crate::element::{Element, decode, memory_type};
 use crate::index::{Index, Position};
+use apart::RowsApart;
 use hlo::analysis::{Extent, linear_extent};
 use hlo::{InstructionId, Op};
 use nest::{ConvertOp, FunctionBuilder, ScalarType, Type, ValueId};
@@ -55,6 +57,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     };
     let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
     let needed = Needed::of(cx, plan, cx.fusion().root)?;
+    let apart = Tiles::of(plan).and_then(|tiles| RowsApart::of(cx, tiles, cx.fusion().root));
     cx.for_tasks(|cx, task| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
         if plan.tasks_by_rows() {
@@ -77,7 +80,14 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
                 }
                 _ => pack::batch_pointer(cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
             };
-            let product = pack::product(cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
+            let product = Product::in_place(plan, batch, lhs, rhs);
+            if let (Some(rows), Some(tiles)) = (apart, Tiles::of(plan)) {
+                return rows.for_each(cx, tiles, part, &mut |cx, part| {
+                    let product = pack::product(cx, plan, product.clone(), part)?;
+                    tiled::emit(cx, tiles, &product, part)
+                });
+            }
+            let product = pack::product(cx, plan, product, part)?;
             match &plan.loops {
                 DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
                 DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),

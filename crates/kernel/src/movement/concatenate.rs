@@ -3,6 +3,7 @@
 use crate::context::KernelContext;
 use crate::index::Index;
 use hlo::Op;
+use hlo::analysis::Extent;
 use nest::{Predicate, ValueId};
 use std::ops::Range;
 use support::{Error, Result};
@@ -16,7 +17,6 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
     let result = cx.results()[0].clone();
     let size = result.shape.element_type.byte_size() as i64;
     let sizes = result.shape.sizes();
-    let rows: i64 = sizes[..*dimension].iter().product();
     let row_bytes = |sizes: &[i64]| sizes[*dimension..].iter().product::<i64>() * size;
     let stride = row_bytes(&sizes);
     let inner_bytes = sizes[*dimension + 1..].iter().product::<i64>() * size;
@@ -37,11 +37,18 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
         }
         offset += bytes;
     }
-    copy(cx, &copies, rows)
+    let needed = cx.needed(cx.fusion().root);
+    copy(cx, &copies, (&sizes[..*dimension], &needed[..*dimension]))
 }
 
-/// Copies some bytes of each of `rows` rows, for all operands at once.
-pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Result<()> {
+/// Copies some bytes of each row, for all operands at once. Rows have indices in dimensions of some
+/// sizes, of which the first ones are needed.
+pub(crate) fn copy(
+    cx: &mut KernelContext<'_>,
+    copies: &[Copy],
+    (sizes, needed): (&[i64], &[Option<Extent>]),
+) -> Result<()> {
+    let rows: i64 = sizes.iter().product();
     if copies.is_empty() || rows == 0 {
         return Ok(());
     }
@@ -49,7 +56,12 @@ pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Re
     cx.for_tasks(|cx, task| {
         if rows >= tasks {
             let span = cx.spans(&task, &[rows], &[tasks])?[0];
-            return copies.iter().try_for_each(|copy| cx.for_span(span, 1, |cx, row| copy.whole(cx, &row)));
+            return copies.iter().try_for_each(|copy| {
+                let rows = &mut |cx: &mut KernelContext<'_>, span| {
+                    cx.for_span(span, 1, |cx, row| copy.whole(cx, &row))
+                };
+                cx.for_needed_parts(span, sizes, needed, rows)
+            });
         }
         for (number, copy) in copies.iter().enumerate() {
             copy.part(cx, &task, number as i64, rows)?;

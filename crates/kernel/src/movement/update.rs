@@ -5,6 +5,7 @@ use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::loops;
+use hlo::analysis::{Extent, linear_extent};
 use plan::LoopPlan;
 use support::{Error, Result};
 
@@ -28,7 +29,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Resul
     let rows = sizes.len().saturating_sub(whole + 1);
     let run: i64 = update_sizes[rows..].iter().product();
     let mut indices: Vec<Index> = vec![Index::default(); sizes.len()];
-    copy_rows(cx, &Rows { result, update, starts, count: rows, run }, 0, &mut indices)
+    let needed = cx.needed(operands[1]);
+    copy_rows(cx, &Rows { result, update, starts, count: rows, run, needed }, 0, &mut indices)
 }
 
 /// Returns the clamped start indices of the root, a slice update.
@@ -52,6 +54,8 @@ struct Rows {
     count: usize,
     /// Number of contiguous elements.
     run: i64,
+    /// Numbers of indices of the update that are needed, unless all are.
+    needed: Vec<Option<Extent>>,
 }
 
 fn copy_rows(
@@ -61,7 +65,8 @@ fn copy_rows(
     indices: &mut Vec<Index>,
 ) -> Result<()> {
     if dimension < rows.count {
-        return cx.for_range(0, rows.update.shape.size(dimension), 1, |cx, index| {
+        let indices_of = (0, rows.update.shape.size(dimension), rows.needed[dimension]);
+        return cx.for_needed_indices(indices_of, |cx, index| {
             indices[dimension] = index;
             copy_rows(cx, rows, dimension + 1, indices)
         });
@@ -76,7 +81,14 @@ fn copy_rows(
     }
     let (to, from) = (cx.scalar_value(&to)?, cx.scalar_value(&from)?);
     let (to, from) = (cx.offset(rows.result.pointer, to, size), cx.offset(rows.update.pointer, from, size));
-    let bytes = cx.index(rows.run * size);
+    let own = &rows.update.shape.sizes()[rows.count..];
+    let bytes = match linear_extent(own, &rows.needed[rows.count..]) {
+        Some(elements) => {
+            let elements = cx.extent(elements, rows.run)?;
+            cx.mul_constant(elements, size)
+        }
+        None => cx.index(rows.run * size),
+    };
     cx.copy_bytes(to, from, bytes);
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::reduction::reduce::operation::Operation;
+use hlo::analysis::Extent;
 use hlo::{ComputationId, InstructionId, Op, Window};
 use nest::ValueId;
 use plan::{ReduceWindowPlan, WindowSegment, WindowWalk};
@@ -30,6 +31,8 @@ struct Windows<'a> {
     sizes: Vec<i64>,
     /// Sizes of the results.
     counts: Vec<i64>,
+    /// Numbers of results that are needed, unless all are.
+    needed: Vec<Option<Extent>>,
 }
 
 /// Combines two elements.
@@ -106,7 +109,9 @@ fn start<'p, 'a: 'p>(
         Reducer::Computation(*to_apply)
     };
     let sizes = cx.shape(inputs[0])?.sizes();
-    let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts };
+    let mut needed = cx.needed(cx.fusion().root);
+    needed.resize(counts.len(), None);
+    let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts, needed };
     let rank = windows.counts.len();
     let place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
     Ok(Some((windows, place)))
@@ -136,6 +141,7 @@ impl Windows<'_> {
             let taps = self.segments(d).first().and_then(|segment| segment.taps);
             let part = cx.scalar_value(task)?;
             let span = cx.span(part, cx.plan().tasks, self.counts[d]);
+            let span = cx.limited(span, self.needed[d], 1)?;
             return cx.for_span(span, 1, |cx, index| {
                 self.enter(cx, d, index, taps, place)?;
                 self.nest(cx, inner, task, place)
@@ -143,7 +149,7 @@ impl Windows<'_> {
         }
         for segment in self.segments(d) {
             let taps = segment.taps;
-            cx.for_range(segment.begin, segment.end, 1, |cx, index| {
+            cx.for_needed_indices((segment.begin, segment.end, self.needed[d]), |cx, index| {
                 self.enter(cx, d, index, taps, place)?;
                 self.nest(cx, inner, task, place)
             })?;
@@ -199,7 +205,7 @@ impl Windows<'_> {
         let d = self.counts.len() - 1;
         for segment in self.segments(d) {
             if segment.taps.is_none() && self.plan.dimensions[d] != WindowWalk::Masked {
-                cx.for_range(segment.begin, segment.end, 1, |cx, index| {
+                cx.for_needed_indices((segment.begin, segment.end, self.needed[d]), |cx, index| {
                     self.enter(cx, d, index.clone(), None, place)?;
                     self.block(cx, &index, 1, 1, place)
                 })?;

@@ -21,6 +21,10 @@ impl Pass for TreeReductionRewriter {
     }
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
+        if !module.size_parameters().is_empty() {
+            // A loop over the whole dimension ends at the size of the run.
+            return Ok(Changed::No);
+        }
         let mut changed = false;
         for id in crate::query::executed_computations(module) {
             for instruction in module[id].post_order() {

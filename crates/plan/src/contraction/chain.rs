@@ -211,7 +211,9 @@ pub fn chain_saving(
 ) -> Option<u64> {
     // Bands of lines pay in a processor's cache; a device has no task large enough for one.
     let on_device = targets.iter().any(|target| target.gpu.is_some());
-    if on_device || chain.len() < 2 || chain.len() > MAX_STAGES {
+    // Bands have fixed numbers of lines, while loops over a whole image end at the size of the run.
+    let has_sizes = !module.size_parameters().is_empty();
+    if on_device || has_sizes || chain.len() < 2 || chain.len() > MAX_STAGES {
         return None;
     }
     let (mut stages, mut views) = (Vec::new(), Vec::new());

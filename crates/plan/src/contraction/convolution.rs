@@ -233,6 +233,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         let accumulator = accumulator(result.element_type);
         let op = fusion.body[hero].op();
         let (form, dims) = ConvolutionDims::of(op, input, kernel, result)?;
+        let dims = dims.within(fusion.module);
         let (kind, constant) = match form {
             ConvolutionForm::KernelGradient => (self.gradient(&dims, accumulator, planner)?, None),
             ConvolutionForm::Canonical => {

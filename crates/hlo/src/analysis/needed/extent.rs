@@ -1,43 +1,80 @@
 //! Numbers of elements that depend on a size.
 
-/// A number of elements: `multiple * size + offset`.
+/// A number of elements: `(multiple * size + offset) / divisor`, rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {
     /// The entry's parameter that holds the size.
     pub parameter: usize,
     /// The factor of the size, at least 1.
     pub multiple: i64,
-    /// The number added.
+    /// The number added to the product.
     pub offset: i64,
+    /// The divisor of the sum, at least 1. It has no common factor with the other numbers, and does
+    /// not divide the factor, unless it is 1.
+    pub divisor: i64,
 }
 
 impl Extent {
     /// The size that a parameter holds.
     pub(super) fn of_parameter(parameter: usize) -> Self {
-        Self { parameter, multiple: 1, offset: 0 }
+        Self { parameter, multiple: 1, offset: 0, divisor: 1 }
+    }
+
+    fn reduced(self) -> Self {
+        let Self { parameter, multiple, offset, divisor } = self;
+        if multiple % divisor == 0 {
+            return Self {
+                parameter,
+                multiple: multiple / divisor,
+                offset: offset.div_euclid(divisor),
+                divisor: 1,
+            };
+        }
+        let common = gcd(gcd(multiple, offset), divisor);
+        Self { parameter, multiple: multiple / common, offset: offset / common, divisor: divisor / common }
     }
 
     /// The extent with a number added. `None` if a number is too large.
     pub(super) fn plus(self, number: i64) -> Option<Self> {
-        Some(Self { offset: self.offset.checked_add(number)?, ..self })
+        let offset = self.offset.checked_add(number.checked_mul(self.divisor)?)?;
+        Some(Self { offset, ..self }.reduced())
     }
 
-    /// The extent times a positive number.
+    /// At least the extent times a positive number.
     pub fn times(self, factor: i64) -> Option<Self> {
         let (multiple, offset) = (self.multiple.checked_mul(factor)?, self.offset.checked_mul(factor)?);
-        (factor > 0).then_some(Self { multiple, offset, ..self })
+        (factor > 0).then_some(Self { multiple, offset, ..self }.reduced())
     }
 
-    /// The extent divided by a positive number, if there is no remainder for any size.
-    pub(super) fn over(self, divisor: i64) -> Option<Self> {
-        let divides = divisor > 0 && self.multiple % divisor == 0 && self.offset % divisor == 0;
-        divides.then(|| Self { multiple: self.multiple / divisor, offset: self.offset / divisor, ..self })
+    /// The extent times a positive number, unless something is rounded before.
+    pub(super) fn exactly_times(self, factor: i64) -> Option<Self> {
+        self.times(factor).filter(|_| self.divisor == 1)
+    }
+
+    /// The extent divided by a positive number and rounded down.
+    pub(super) fn divided_by(self, number: i64) -> Option<Self> {
+        let divisor = self.divisor.checked_mul(number)?;
+        (number > 0).then_some(Self { divisor, ..self }.reduced())
+    }
+
+    /// The extent divided by a positive number and rounded up.
+    pub(super) fn over(self, number: i64) -> Option<Self> {
+        self.plus(number.checked_sub(1)?)?.divided_by(number)
     }
 
     /// The number of elements for a size.
     pub fn at(self, size: i64) -> i64 {
-        self.multiple.saturating_mul(size).saturating_add(self.offset)
+        self.multiple.saturating_mul(size).saturating_add(self.offset).div_euclid(self.divisor)
     }
+}
+
+/// Greatest common divisor.
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).map_or(1, |common| common.max(1))
 }
 
 /// The elements of an array that are read: in each dimension, the first ones, or all. `None` if
@@ -58,8 +95,12 @@ fn most(a: Option<Extent>, b: Option<Extent>) -> Option<Extent> {
     if a.parameter != b.parameter {
         return None;
     }
-    match (a.multiple >= b.multiple && a.offset >= b.offset, b.multiple >= a.multiple && b.offset >= a.offset)
-    {
+    let is_more = |a: Extent, b: Extent| {
+        let product = |x: i64, y: i64| i128::from(x) * i128::from(y);
+        product(a.multiple, b.divisor) >= product(b.multiple, a.divisor)
+            && product(a.offset, b.divisor) >= product(b.offset, a.divisor)
+    };
+    match (is_more(a, b), is_more(b, a)) {
         (true, _) => Some(a),
         (_, true) => Some(b),
         _ => None,

@@ -1,6 +1,7 @@
 //! Sizes in scalars, masks, and arrays that are 0 beyond a size.
 
 use super::extent::{Extent, least, reshaped};
+use crate::analysis::invariant_elements;
 use crate::{ComparisonDirection, ComputationId, InstructionId, Module, Op};
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,58 +9,130 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of instructions to follow.
 const MAX_DEPTH: usize = 24;
 
-/// Masks and sizes of the entry, also inside fusions.
+/// Masks and sizes of the entry, also inside fusions, loops, and branches.
 pub(super) struct Masks<'a> {
-    module: &'a Module,
-    /// The fusion that calls each fused computation.
-    callers: BTreeMap<ComputationId, (ComputationId, InstructionId)>,
+    pub(super) module: &'a Module,
+    /// The instruction that calls each computation of a fusion, a loop, or a branch.
+    callers: BTreeMap<ComputationId, Place>,
+    /// The state elements that stay the same, for each condition and body of a loop.
+    invariants: BTreeMap<ComputationId, BTreeSet<usize>>,
 }
 
-type Place = (ComputationId, InstructionId);
+pub(super) type Place = (ComputationId, InstructionId);
 
 impl<'a> Masks<'a> {
     pub(super) fn of(module: &'a Module) -> Self {
         let (mut callers, mut shared) = (BTreeMap::new(), BTreeSet::new());
+        let mut invariants = BTreeMap::new();
         let mut pending = vec![module.entry()];
         while let Some(at) = pending.pop() {
             for (id, instruction) in module[at].instructions() {
-                if let Op::Fusion { calls, .. } = *instruction.op() {
-                    if callers.insert(calls, (at, id)).is_some() {
-                        shared.insert(calls);
+                let called = match instruction.op() {
+                    Op::Fusion { calls, .. } => vec![*calls],
+                    Op::While { condition, body } => {
+                        let stay = invariant_elements(module, &module[*body]);
+                        invariants.extend([(*condition, stay.clone()), (*body, stay)]);
+                        vec![*condition, *body]
+                    }
+                    Op::Conditional { branch_computations } => branch_computations.clone(),
+                    _ => Vec::new(),
+                };
+                for callee in called {
+                    if callers.insert(callee, (at, id)).is_some() {
+                        shared.insert(callee);
                     } else {
-                        pending.push(calls);
+                        pending.push(callee);
                     }
                 }
             }
         }
         callers.retain(|callee, _| !shared.contains(callee));
-        Self { module, callers }
+        Self { module, callers, invariants }
     }
 
-    /// True for the computation of a fusion that no other fusion shares.
+    /// True for the computation of a fusion, a loop, or a branch that nothing else calls.
     pub(super) fn is_called_once(&self, computation: ComputationId) -> bool {
         self.callers.contains_key(&computation)
     }
 
-    /// Follows parameters of fusions to their operands, and fusions to what they compute.
-    fn origin(&self, (mut at, mut id): Place) -> Place {
-        for _ in 0..MAX_DEPTH {
-            match *self.module[at][id].op() {
-                Op::Parameter { number } => {
-                    let Some(&(caller, fusion)) = self.callers.get(&at) else { break };
-                    (at, id) = (caller, self.module[caller][fusion].operands()[number]);
-                }
-                Op::Fusion { calls, .. } if self.is_called_once(calls) => {
-                    (at, id) = (calls, self.module[calls].root());
-                }
-                Op::Copy {} => id = self.module[at][id].operands()[0],
-                _ => break,
-            }
-        }
-        (at, id)
+    /// Follows parameters of fusions and branches to their operands, fusions to what they compute,
+    /// and state that a loop does not change to its initial value.
+    pub(super) fn origin(&self, place: Place) -> Place {
+        self.origin_within(place, &mut MAX_DEPTH.clone())
     }
 
-    fn operand(&self, (at, id): Place, k: usize) -> Place {
+    fn origin_within(&self, mut place: Place, steps: &mut usize) -> Place {
+        while let Some(next) = self.source(place, steps) {
+            place = next;
+        }
+        place
+    }
+
+    /// Returns the place from which an instruction has its value, if it only passes it on.
+    fn source(&self, (at, id): Place, steps: &mut usize) -> Option<Place> {
+        *steps = steps.checked_sub(1)?;
+        let operands = self.module[at][id].operands();
+        match *self.module[at][id].op() {
+            Op::Parameter { number } => {
+                let &(caller, call) = self.callers.get(&at)?;
+                let operands = self.module[caller][call].operands();
+                match self.module[caller][call].op() {
+                    Op::Fusion { .. } => Some((caller, operands[number])),
+                    Op::Conditional { branch_computations } => {
+                        let branch = branch_computations.iter().position(|&branch| branch == at)?;
+                        Some((caller, operands[1 + branch]))
+                    }
+                    _ => None,
+                }
+            }
+            Op::Fusion { calls, .. } if self.is_called_once(calls) => {
+                Some((calls, self.module[calls].root()))
+            }
+            Op::Copy {} => Some((at, operands[0])),
+            Op::GetTupleElement { index } => self.element((at, operands[0]), index, steps),
+            _ => None,
+        }
+    }
+
+    /// Returns the place of an element of a tuple.
+    fn element(&self, mut tuple: Place, index: usize, steps: &mut usize) -> Option<Place> {
+        loop {
+            let (at, id) = self.origin_within(tuple, steps);
+            *steps = steps.checked_sub(1)?;
+            let operands = self.module[at][id].operands();
+            let (of, initial) = match *self.module[at][id].op() {
+                Op::Tuple {} => return Some((at, *operands.get(index)?)),
+                Op::While { body, .. } => (body, (at, operands[0])),
+                Op::Parameter { .. } => {
+                    let &(caller, call) = self.callers.get(&at)?;
+                    (at, (caller, self.module[caller][call].operands()[0]))
+                }
+                _ => return None,
+            };
+            if !self.invariants.get(&of)?.contains(&index) {
+                return None;
+            }
+            tuple = initial;
+        }
+    }
+
+    /// Returns the condition and the initial state of the loop that has this body.
+    pub(super) fn loop_of(&self, body: ComputationId) -> Option<(ComputationId, Place)> {
+        let &(caller, call) = self.callers.get(&body)?;
+        match *self.module[caller][call].op() {
+            Op::While { condition, body: own } if own == body => {
+                Some((condition, self.operand((caller, call), 0)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the place of an element of a tuple.
+    pub(super) fn element_of(&self, tuple: Place, index: usize) -> Option<Place> {
+        self.element(tuple, index, &mut MAX_DEPTH.clone())
+    }
+
+    pub(super) fn operand(&self, (at, id): Place, k: usize) -> Place {
         (at, self.module[at][id].operands()[k])
     }
 
@@ -72,8 +145,13 @@ impl<'a> Masks<'a> {
         self.number((at, id), MAX_DEPTH)
     }
 
+    /// Returns at least an integer that derives from a size of the entry.
+    pub(super) fn size(&self, at: ComputationId, id: InstructionId) -> Option<Extent> {
+        self.at_most((at, id), MAX_DEPTH)
+    }
+
     /// Returns such an integer unless it may wrap around.
-    fn number(&self, place: Place, depth: usize) -> Option<Extent> {
+    pub(super) fn number(&self, place: Place, depth: usize) -> Option<Extent> {
         let place = self.origin(place);
         let extent = self.derived(place, depth)?;
         let ty = self.module[place.0][place.1].shape().as_array()?.element_type;
@@ -113,10 +191,51 @@ impl<'a> Masks<'a> {
                 (self.most(size)? <= bound).then_some(size)
             }
             Op::Multiply {} => match (self.number(operand(0), depth), self.number(operand(1), depth)) {
-                (Some(size), None) => size.times(self.known(operand(1))?),
-                (None, Some(size)) => size.times(self.known(operand(0))?),
+                (Some(size), None) => size.exactly_times(self.known(operand(1))?),
+                (None, Some(size)) => size.exactly_times(self.known(operand(0))?),
                 _ => None,
             },
+            Op::Divide {} => {
+                let size = self.number(operand(0), depth)?;
+                let size = size.divided_by(self.known(operand(1))?)?;
+                // Division rounds toward 0.
+                (self.least(size)? >= 0).then_some(size)
+            }
+            _ => None,
+        }
+    }
+
+    fn at_most(&self, place: Place, depth: usize) -> Option<Extent> {
+        if let Some(exact) = self.number(place, depth) {
+            return Some(exact);
+        }
+        let (place, depth) = (self.origin(place), depth.checked_sub(1)?);
+        let operand = |k| self.operand(place, k);
+        let (size, number) = match self.module[place.0][place.1].op() {
+            Op::Convert {} | Op::Reshape {} | Op::Broadcast { .. } => return self.at_most(operand(0), depth),
+            Op::Add {} | Op::Multiply {} => match self.known(operand(1)) {
+                Some(number) => (operand(0), number),
+                None => (operand(1), self.known(operand(0))?),
+            },
+            _ => return None,
+        };
+        let size = self.at_most(size, depth)?;
+        let most = match self.module[place.0][place.1].op() {
+            Op::Add {} => size.plus(number)?,
+            _ => size.times(number)?,
+        };
+        let fits = self.least(most)? >= 0 && self.most(most)? <= i64::from(i32::MAX);
+        fits.then_some(most)
+    }
+
+    /// Returns a constant and the number that derives from a size and is subtracted from it.
+    pub(super) fn before(&self, place: Place) -> Option<(i64, Extent)> {
+        let place = self.origin(place);
+        match self.module[place.0][place.1].op() {
+            Op::Subtract {} => {
+                let [end, size] = [self.operand(place, 0), self.operand(place, 1)];
+                Some((self.known(end)?, self.scalar(size.0, size.1)?))
+            }
             _ => None,
         }
     }
@@ -137,7 +256,7 @@ impl<'a> Masks<'a> {
     }
 
     /// Returns the largest value of an extent.
-    fn most(&self, extent: Extent) -> Option<i64> {
+    pub(super) fn most(&self, extent: Extent) -> Option<i64> {
         self.range(extent).map(|(_, high)| extent.at(high))
     }
 
@@ -147,7 +266,7 @@ impl<'a> Masks<'a> {
     }
 
     /// Returns the value of an integer constant, or of one that is the same in a whole array.
-    fn known(&self, place: Place) -> Option<i64> {
+    pub(super) fn known(&self, place: Place) -> Option<i64> {
         let place = self.origin(place);
         match self.module[place.0][place.1].op() {
             Op::Constant { literal } if literal.is_splat() && literal.array_shape().element_count() > 0 => {
@@ -260,7 +379,7 @@ impl<'a> Masks<'a> {
                 (self.index(right, MAX_DEPTH)?, left, mirrored)
             }
         };
-        let size = self.number(size, MAX_DEPTH)?;
+        let size = self.at_most(size, MAX_DEPTH)?;
         let extent = match (direction, value) {
             (Lt, true) | (Ge, false) => size,
             (Le, true) | (Gt, false) => size.plus(1)?,

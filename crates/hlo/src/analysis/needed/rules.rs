@@ -97,8 +97,9 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
         }
         Op::DynamicSlice { .. } => set(0, where_whole(&read, &sizes(operands[0]), &own)),
         Op::DynamicUpdateSlice {} => {
+            // The update begins at 0 or later.
             set(0, read.clone());
-            set(1, where_whole(&read, &sizes(operands[1]), &own));
+            set(1, read.clone());
         }
         Op::Sort { dimension, .. } => {
             for k in 0..operands.len() {

@@ -1,5 +1,7 @@
 //! Programs with a named size, and the elements of their arrays that are read.
 
+mod control;
+
 use crate::analysis::{Extent, NeededSizes};
 use crate::{BoundedDimension, ComputationId, InstructionId, Module, SizeParameter, parse};
 
@@ -29,9 +31,10 @@ fn extents(module: &Module, needed: &NeededSizes, name: &str) -> Vec<String> {
 }
 
 fn to_text(extent: Option<Extent>) -> String {
-    let Some(Extent { multiple, offset, .. }) = extent else { return "all".to_owned() };
+    let Some(Extent { multiple, offset, divisor, .. }) = extent else { return "all".to_owned() };
     let factor = if multiple == 1 { String::new() } else { multiple.to_string() };
-    if offset == 0 { format!("{factor}n") } else { format!("{factor}n{offset:+}") }
+    let sum = if offset == 0 { format!("{factor}n") } else { format!("{factor}n{offset:+}") };
+    if divisor == 1 { sum } else { format!("({sum})/{divisor}") }
 }
 
 const ADD: &str =
@@ -73,6 +76,26 @@ fn positions_are_followed_through_slices_pads_and_windows() {
     let module = module(ADD, body, 0);
     let needed = NeededSizes::of(&module, &|_, _| false);
     for (name, expected) in [("sums", "2n-1"), ("wide", "2n+1"), ("x", "2n")] {
+        assert_eq!(extents(&module, &needed, name), [expected], "{name}");
+    }
+}
+
+#[test]
+fn sizes_may_be_rounded_quotients() {
+    let body = "  x = f32[8] parameter(1)\n  y = f32[8] negate(x)\n  one = s32[] constant(1)\n  two = s32[] constant(2)\n  \
+        more = s32[] add(n, one)\n  half = s32[] divide(more, two)\n  next = s32[] add(half, one)\n  \
+        quarter = s32[] divide(next, two)\n  twice = s32[] multiply(half, two)\n  i = s32[4] iota(), iota_dimension=0\n  \
+        limit = s32[4] broadcast(twice), dimensions={}\n  mask = pred[4] compare(i, limit), direction=LT\n  \
+        z = f32[4] slice(y), slice={[0:8:2]}\n  c = f32[] constant(0)\n  none = f32[4] broadcast(c), dimensions={}\n  \
+        u = f32[4] cosine(z)\n  shown = f32[4] select(mask, u, none)\n  back = f32[4] reverse(shown), dimensions={0}\n  \
+        v = f32[4] negate(z)\n  w = f32[2] slice(v), slice={[0:4:2]}\n  r = f32[2] sine(w)\n  \
+        ROOT q = (f32[2], f32[4], s32[]) tuple(r, back, quarter)";
+    let module = module("", body, 0);
+    let needed = NeededSizes::of(&module, &|_, _| false);
+    // At most `2 * floor((n + 1) / 2)` is `n + 1`.
+    let table =
+        [("r", "(n+3)/4"), ("w", "(n+3)/4"), ("v", "(n+1)/2"), ("u", "n+1"), ("z", "n+1"), ("y", "2n+1")];
+    for (name, expected) in table {
         assert_eq!(extents(&module, &needed, name), [expected], "{name}");
     }
 }
@@ -147,7 +170,7 @@ fn a_sum_needs_zeros_beyond_the_size() {
 }
 
 #[test]
-fn fusions_are_followed_and_loops_read_everything() {
+fn fusions_are_followed_and_shared_branches_read_everything() {
     let computations = "fused {\n  p = f32[8] parameter(0)\n  q = f32[8] parameter(1)\n  inner = f32[8] negate(p)\n  \
         ROOT o = f32[8] add(inner, q)\n}\n\nbranch {\n  b = f32[8] parameter(0)\n  ROOT m = f32[8] negate(b)\n}\n";
     let body = "  x = f32[8] parameter(1)\n  k = s32[] parameter(2)\n  y = f32[8] exponential(x)\n  \

@@ -5,6 +5,7 @@ use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
 use crate::ops::nn::pooling::check_same;
+use crate::ops::nn::row_norm;
 use crate::ops::nn::windows::Format;
 use bounded::Reducer;
 use hlo::{InstructionId, Op};
@@ -90,9 +91,15 @@ fn training(
     feature_index: usize,
 ) -> Result<Vec<InstructionId>> {
     let epsilon = epsilon(cx)?;
-    let results = cx.op(Op::BatchNormTraining { epsilon, feature_index }, &[x, scale, offset])?;
-    let y = cx.tuple_element(results, 0)?;
-    let (mean, variance) = (cx.tuple_element(results, 1)?, cx.tuple_element(results, 2)?);
+    let rows = if feature_index == 1 { row_norm::normalized(cx, x, [scale, offset], epsilon)? } else { None };
+    let [y, mean, variance] = match rows {
+        Some(results) => results,
+        None => {
+            let op = Op::BatchNormTraining { epsilon, feature_index };
+            let results = cx.op(op, &[x, scale, offset])?;
+            [cx.tuple_element(results, 0)?, cx.tuple_element(results, 1)?, cx.tuple_element(results, 2)?]
+        }
+    };
     let sizes = cx.sizes(x);
     if sizes.contains(&0) {
         // An empty batch has no variance, whatever the old one was.

@@ -2,6 +2,7 @@
 
 mod reduction;
 
+use super::grid::Grid;
 use super::streams::Streams;
 use super::walk::{self, Pixels, tiles_in_order};
 use super::{PanelBody, finish};
@@ -22,6 +23,7 @@ pub(in crate::contraction) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     dense: &DensePlan,
+    grid: &Grid,
     task: &Index,
 ) -> Result<()> {
     let input = cx.operand(plan.input_operand)?.clone();
@@ -55,12 +57,12 @@ pub(in crate::contraction) fn emit(
     cx.for_range(0, plan.dims.groups, 1, |cx, group| {
         if dense.panels_outside {
             nest.panels(cx, span, &mut |cx, column, parts| {
-                tiles_in_order(cx, &dense.tiling, &chunk, is_ahead, &mut |cx, pixels| {
+                tiles_in_order(cx, &dense.tiling, grid, &chunk, is_ahead, &mut |cx, pixels| {
                     nest.tile(cx, &group, pixels, column, parts)
                 })
             })
         } else {
-            tiles_in_order(cx, &dense.tiling, &chunk, is_ahead, &mut |cx, pixels| {
+            tiles_in_order(cx, &dense.tiling, grid, &chunk, is_ahead, &mut |cx, pixels| {
                 nest.panels(cx, span, &mut |cx, column, parts| nest.tile(cx, &group, pixels, column, parts))
             })
         }

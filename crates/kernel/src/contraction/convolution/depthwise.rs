@@ -2,6 +2,7 @@
 
 mod columns;
 
+use super::grid::Grid;
 use super::walk::{Pixels, repeat, span, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
@@ -20,6 +21,7 @@ pub(in crate::contraction) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     depthwise: &DepthwisePlan,
+    grid: &Grid,
     task: &Index,
 ) -> Result<()> {
     let input = cx.operand(plan.input_operand)?.clone();
@@ -43,10 +45,10 @@ pub(in crate::contraction) fn emit(
     let blocks = with_last(cx, whole, depthwise.blocks(&plan.dims));
     if depthwise.blocks_outside {
         nest.blocks(cx, blocks, &mut |cx, feature| {
-            tiles(cx, &depthwise.tiling, &chunk, &mut |cx, pixels| nest.tile(cx, pixels, feature))
+            tiles(cx, &depthwise.tiling, grid, &chunk, &mut |cx, pixels| nest.tile(cx, pixels, feature))
         })
     } else {
-        tiles(cx, &depthwise.tiling, &chunk, &mut |cx, pixels| {
+        tiles(cx, &depthwise.tiling, grid, &chunk, &mut |cx, pixels| {
             nest.blocks(cx, blocks, &mut |cx, feature| nest.tile(cx, pixels, feature))
         })
     }

@@ -7,6 +7,8 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Index, Position};
+use hlo::ConvolutionForm;
+use hlo::analysis::{Extent, linear_extent};
 use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, Type, UnaryOp, ValueId};
 use plan::{ConvolutionPlan, SpatialDimension};
 use shape::PrimitiveType;
@@ -31,17 +33,34 @@ pub(super) fn emit(
     };
     let nest = Nest { plan, lanes, input: operand(input), kernel: operand(kernel) };
     let dims = &plan.dims;
-    let outputs: Vec<i64> = dims.spatial.iter().map(|d| d.output).collect();
+    let needed = needed(cx, plan);
+    let outputs: Vec<_> = dims.spatial.iter().map(|d| d.output).zip(needed[1..].iter().copied()).collect();
+    let rows = linear_extent(&[dims.batch, dims.lines() / dims.batch.max(1)], &needed);
     cx.for_tasks(|cx, task| {
         let lines = span(cx, &task, chunks, dims.lines())?;
+        let lines = cx.limited(lines, rows, 1)?;
         cx.for_span(lines, 1, |cx, line| match outputs.split_first() {
             None => nest.pixels(cx, &[], &mut vec![line]),
-            Some((&first, inner)) => {
+            Some((&(first, limit), inner)) => {
                 let (image, line) = cx.div_rem(&line, first)?;
-                nest.pixels(cx, inner, &mut vec![image, line])
+                let Some(limit) = limit.filter(|&limit| dims.batch > 1 && !cx.covers(limit, first)) else {
+                    return nest.pixels(cx, inner, &mut vec![image, line]);
+                };
+                let (number, limit) = (cx.scalar_value(&line)?, cx.extent(limit, first)?);
+                let is_needed = cx.compare(Predicate::Less, number, limit);
+                cx.when(is_needed, |cx| nest.pixels(cx, inner, &mut vec![image, line]))
             }
         })
     })
+}
+
+/// Returns how many images and outputs of each dimension are needed.
+fn needed(cx: &KernelContext<'_>, plan: &ConvolutionPlan) -> Vec<Option<Extent>> {
+    let op = cx.fusion().body[plan.hero].op();
+    match ConvolutionForm::of(op) {
+        Some(ConvolutionForm::Canonical) => cx.needed_for(cx.fusion().root, plan.hero),
+        _ => vec![None; plan.dims.spatial.len() + 2],
+    }
 }
 
 /// An operand in memory.
@@ -79,9 +98,14 @@ struct Partial {
 
 impl Nest<'_> {
     /// Emits loops over the output pixels of the remaining dimensions.
-    fn pixels(&self, cx: &mut KernelContext<'_>, sizes: &[i64], position: &mut Vec<Index>) -> Result<()> {
-        let Some((&size, rest)) = sizes.split_first() else { return self.features(cx, position) };
-        cx.for_range(0, size, 1, |cx, index| {
+    fn pixels(
+        &self,
+        cx: &mut KernelContext<'_>,
+        sizes: &[(i64, Option<Extent>)],
+        position: &mut Vec<Index>,
+    ) -> Result<()> {
+        let Some((&(size, limit), rest)) = sizes.split_first() else { return self.features(cx, position) };
+        cx.for_needed_indices((0, size, limit), |cx, index| {
             position.push(index);
             let result = self.pixels(cx, rest, position);
             position.pop();

@@ -1,7 +1,8 @@
 //! The gradient of a convolution's kernel: products of input pixels with pixels of the result's
 //! gradient. They are summed in registers over a block of pixels, and in scratch over the blocks.
 
-use super::walk::{Count, repeat};
+use super::count::Count;
+use super::walk::repeat;
 use super::{PanelBody, finish};
 use crate::context::KernelContext;
 use crate::contraction::tile::{

@@ -2,6 +2,8 @@
 //! table. Fields that are the same for all rectangles are constants.
 
 use super::PanelBody;
+use super::count::Count;
+use super::grid::Grid;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{Reading, last_columns, whole_columns};
@@ -54,20 +56,6 @@ impl Pixels {
 /// Upper bound on the numbers of pixels. The plan rejects larger ones.
 const MAX_PIXEL: i64 = 1 << 56;
 
-/// Trip count of a loop.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Count {
-    pub(super) value: ValueId,
-    /// Upper bound on the count.
-    pub(super) most: i64,
-}
-
-impl Count {
-    pub(super) fn constant(b: &mut FunctionBuilder, count: i64) -> Self {
-        Self { value: b.index(count), most: count }
-    }
-}
-
 /// Runs `body` `count` times, with values carried between iterations.
 pub(super) fn repeat(
     cx: &mut KernelContext<'_>,
@@ -117,20 +105,22 @@ pub(super) fn panels(
 
 pub(super) type TileBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, Pixels) -> Result<()>;
 
-/// Runs `body` for every tile of a chunk. Each tile size has its own code.
+/// Runs `body` for every tile of a chunk that is needed. Each tile size has its own code.
 pub(super) fn tiles(
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
+    grid: &Grid,
     chunk: &Index,
     body: TileBody<'_>,
 ) -> Result<()> {
-    tiles_in_order(cx, tiling, chunk, false, body)
+    tiles_in_order(cx, tiling, grid, chunk, false, body)
 }
 
 /// Like [`tiles`]. If `is_counted`, counts the taps of the pixels before each tile.
 pub(super) fn tiles_in_order(
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
+    grid: &Grid,
     chunk: &Index,
     is_counted: bool,
     body: TileBody<'_>,
@@ -153,7 +143,7 @@ pub(super) fn tiles_in_order(
             _ => (cx.index(0), cx.index(size.rectangles.len() as i64)),
         };
         let first = table.map(|table| cx.offset_bytes(table, first as i64 * 8));
-        let list = List { size, is_counted, varying: size.varying(), first };
+        let list = List { size, grid, is_counted, varying: size.varying(), first };
         if size.rectangles.len() == 1 && tiling.chunks == 1 {
             list.rectangle(cx, begin, body)?;
             continue;
@@ -168,6 +158,8 @@ pub(super) fn tiles_in_order(
 /// Rectangles of the same size.
 struct List<'p> {
     size: &'p TileSize,
+    /// The part of the output that is needed.
+    grid: &'p Grid,
     /// True if the taps of the pixels before each tile are counted.
     is_counted: bool,
     /// The fields in the table.
@@ -216,10 +208,11 @@ impl List<'_> {
         let (counts, inputs) = (three(cx, field::COUNTS)?, three(cx, field::INPUT_STEPS)?);
         let outputs = three(cx, field::OUTPUT_STEPS)?;
         let tiles = get(cx, field::TILES)?;
+        let (input, output) = (get(cx, field::INPUT)?.value, get(cx, field::OUTPUT)?);
         let first = Pixels {
             count: self.size.pixels,
-            input: get(cx, field::INPUT)?.value,
-            output: get(cx, field::OUTPUT)?.value,
+            input,
+            output: output.value,
             tap: get(cx, field::TAP)?.value,
             taps,
             input_step: get(cx, field::PIXEL_INPUT)?.value,
@@ -236,12 +229,15 @@ impl List<'_> {
                 before[l] = cx.mul(before[l + 1], inner.value);
             }
         }
-        let step = |l: usize, count: Count, [input, output]: [ValueId; 2]| {
-            (count, Step { input, output, before: before[l] })
+        let around = |l: usize| (counts[l], outputs[l].value);
+        let mut needed = [around(0), around(1), around(2), (tiles, tile_steps[1])];
+        self.grid.shorten(cx, output, &mut needed)?;
+        let inputs = [inputs[0].value, inputs[1].value, inputs[2].value, tile_steps[0]];
+        let step = |l: usize| {
+            let (count, output) = needed[l];
+            (count, Step { input: inputs[l], output, before: before[l] })
         };
-        let around = |l: usize| step(l, counts[l], [inputs[l].value, outputs[l].value]);
-        let loops = [around(0), around(1), around(2), step(3, tiles, tile_steps)];
-        nest(cx, &loops, first, body)
+        nest(cx, &[step(0), step(1), step(2), step(3)], first, body)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod gradient;
 mod image;
+mod needed;
 mod output;
 mod transform;
 
@@ -57,18 +58,11 @@ pub(super) fn emit(
         let panels = span(cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
         cx.for_span(blocks, 1, |cx, number| {
             let block = nest.block(cx, &number)?;
-            match is_first.filter(|_| winograd.feature_chunks > 1) {
-                // The previous task has transformed the same input, unless it ran on another
-                // worker.
-                Some(is_first) => {
-                    let (features, zero) = (cx.scalar_value(&features)?, cx.index(0));
-                    let is_new = cx.compare(Predicate::Equal, features, zero);
-                    let is_needed = cx.or(is_new, is_first);
-                    cx.when(is_needed, |cx| nest.input(cx, block))?;
-                }
-                None => nest.input(cx, block)?,
+            let compute = |cx: &mut KernelContext<'_>| nest.compute(cx, block, is_first, &features, panels);
+            match nest.is_needed(cx, block)? {
+                Some(is_needed) => cx.when(is_needed, compute),
+                None => compute(cx),
             }
-            nest.panels(cx, panels, &mut |cx, column, parts| nest.tiles(cx, block, column, parts))
         })
     })
 }
@@ -211,6 +205,29 @@ impl Nest<'_> {
         let panels = self.winograd.panels;
         let pointer = tile::column_of_panels(cx, panels, self.kernel, column)?;
         Ok(KernelRow { pointer, frequency: self.dims.inputs * panels.row_bytes() })
+    }
+
+    /// Computes the pixels of a block in a part of the features. `is_first` holds for the first
+    /// task of a call.
+    fn compute(
+        &self,
+        cx: &mut KernelContext<'_>,
+        block: Block,
+        is_first: Option<ValueId>,
+        features: &Index,
+        panels: Span,
+    ) -> Result<()> {
+        match is_first.filter(|_| self.winograd.feature_chunks > 1) {
+            // The previous task has transformed the same input, unless it ran on another worker.
+            Some(is_first) => {
+                let (features, zero) = (cx.scalar_value(features)?, cx.index(0));
+                let is_new = cx.compare(Predicate::Equal, features, zero);
+                let is_needed = cx.or(is_new, is_first);
+                cx.when(is_needed, |cx| self.input(cx, block))?;
+            }
+            None => self.input(cx, block)?,
+        }
+        self.panels(cx, panels, &mut |cx, column, parts| self.tiles(cx, block, column, parts))
     }
 
     /// Returns the patches of a block.

@@ -178,7 +178,14 @@ mod tests {
                 ..WindowDimension::of_size(size)
             };
             let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
-            let dims = ConvolutionDims { batch, groups, inputs, outputs, spatial: vec![spatial; 2] };
+            let dims = ConvolutionDims {
+                batch,
+                groups,
+                inputs,
+                outputs,
+                spatial: vec![spatial; 2],
+                keeps_lines: false,
+            };
             let kernel_bytes = (size * size * inputs * outputs * groups * 4) as u64;
             Stage { dims, element_bytes: 4, kernel_bytes, operations }
         }

@@ -15,7 +15,7 @@ pub(super) struct Area {
     pub(super) tap: i64,
     pub(super) taps: [i64; 3],
     /// Count, input step, and output step of each loop, outermost first. Adjacent loops that form
-    /// one are merged.
+    /// one are merged, unless lines stay apart.
     pub(super) loops: Vec<(i64, i64, i64)>,
 }
 
@@ -44,7 +44,7 @@ impl Area {
         output += images.begin * output_unit;
         loops.push((images.length(), input_unit, output_unit));
         loops.reverse();
-        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops) }
+        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops, dims.keeps_lines) }
     }
 
     /// Index of the loop along which tiles run: the innermost one if it is long enough, otherwise
@@ -99,12 +99,12 @@ impl Area {
     }
 }
 
-/// Removes loops of one iteration and merges adjacent loops that form one.
-fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
+/// Removes loops of one iteration and merges adjacent loops that form one, unless lines stay apart.
+fn merged(loops: &[(i64, i64, i64)], keeps_lines: bool) -> Vec<(i64, i64, i64)> {
     let mut out: Vec<(i64, i64, i64)> = Vec::new();
     for &(count, input, output) in loops.iter().filter(|l| l.0 != 1) {
         match out.last_mut() {
-            Some(last) if last.1 == count * input && last.2 == count * output => {
+            Some(last) if !keeps_lines && last.1 == count * input && last.2 == count * output => {
                 *last = (last.0 * count, input, output);
             }
             _ => out.push((count, input, output)),

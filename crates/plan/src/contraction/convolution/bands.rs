@@ -112,7 +112,7 @@ mod tests {
 
     fn square(batch: i64, input: i64, size: i64, stride: i64, low: i64, high: i64) -> ConvolutionDims {
         let spatial = vec![dimension(input, size, stride, low, high); 2];
-        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial }
+        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial, keeps_lines: false }
     }
 
     #[test]

@@ -353,7 +353,7 @@ mod tests {
             ..WindowDimension::of_size(size)
         };
         let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
-        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2] }
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2], keeps_lines: false }
     }
 
     #[test]

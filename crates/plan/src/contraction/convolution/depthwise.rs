@@ -219,7 +219,7 @@ mod tests {
                     crate::contraction::convolution::SpatialDimension { input: lines, output: lines, window };
                     2
                 ];
-            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial }
+            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial, keeps_lines: false }
         };
         let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         for ((batch, lines), (chunks, features)) in

@@ -1,7 +1,7 @@
 //! The dimensions of a convolution, and the taps of its window that each output has.
 
 use crate::tasks::features_in_vectors;
-use hlo::{ConvolutionForm, Op, Window, WindowDimension};
+use hlo::{ConvolutionForm, Module, Op, Window, WindowDimension};
 use shape::ArrayShape;
 use support::{Error, Result};
 
@@ -19,6 +19,9 @@ pub struct ConvolutionDims {
     pub outputs: i64,
     /// Spatial dimensions, slowest first.
     pub spatial: Vec<SpatialDimension>,
+    /// True if tiles must not run from the end of a line into the next one, because lines may end
+    /// at a size that is known only at run time.
+    pub keeps_lines: bool,
 }
 
 /// A spatial dimension of a convolution.
@@ -109,8 +112,8 @@ impl ConvolutionDims {
             output: results[d + first],
             window,
         });
-        let dims = Self { batch, groups, inputs, outputs: kernel[last] / groups, spatial: spatial.collect() };
-        Ok((form, dims))
+        let (spatial, outputs) = (spatial.collect(), kernel[last] / groups);
+        Ok((form, Self { batch, groups, inputs, outputs, spatial, keeps_lines: false }))
     }
 
     /// Output pixels per image, without features.
@@ -123,8 +126,18 @@ impl ConvolutionDims {
         self.batch.saturating_mul(self.spatial.first().map_or(1, |d| d.output))
     }
 
+    /// The same dimensions in a module with named sizes. A single size of several images is most
+    /// likely their number.
+    pub(super) fn within(self, module: &Module) -> Self {
+        let sizes = module.size_parameters().len();
+        Self { keeps_lines: sizes > 1 || sizes == 1 && self.batch == 1, ..self }
+    }
+
     /// The same convolution over one row of pixels, if each output depends on one pixel only.
     pub(super) fn as_one_row(&self) -> Option<Self> {
+        if self.keeps_lines {
+            return None;
+        }
         let one = WindowDimension::of_size(1);
         let is_plain = |d: &SpatialDimension| d.input == d.output && d.window == one;
         let pixels = self.batch.checked_mul(self.pixels()).filter(|_| self.spatial.iter().all(is_plain))?;

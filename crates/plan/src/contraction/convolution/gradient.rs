@@ -368,7 +368,14 @@ mod tests {
     fn three(images: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
         let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(pixels) };
         let spatial = SpatialDimension { input: pixels, output: 3, window };
-        ConvolutionDims { batch: inputs, groups: 1, inputs: images, outputs, spatial: vec![spatial; 2] }
+        ConvolutionDims {
+            batch: inputs,
+            groups: 1,
+            inputs: images,
+            outputs,
+            spatial: vec![spatial; 2],
+            keeps_lines: false,
+        }
     }
 
     #[test]

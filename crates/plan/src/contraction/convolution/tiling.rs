@@ -322,7 +322,14 @@ mod tests {
     }
 
     fn dims(batch: i64, spatial: &[SpatialDimension]) -> ConvolutionDims {
-        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial: spatial.to_vec() }
+        ConvolutionDims {
+            batch,
+            groups: 1,
+            inputs: 1,
+            outputs: 1,
+            spatial: spatial.to_vec(),
+            keeps_lines: false,
+        }
     }
 
     /// Records the taps and input pixels of each output pixel that the tiles of a chunk visit.

@@ -467,7 +467,7 @@ mod tests {
     fn same(batch: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
         let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
         let spatial = vec![SpatialDimension { input: pixels, output: pixels, window }; 2];
-        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial }
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial, keeps_lines: false }
     }
 
     fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {

@@ -2,8 +2,9 @@
 
 use super::{Nest, Place};
 use crate::context::KernelContext;
+use crate::contraction::convolution::count::Count;
 use crate::contraction::convolution::load;
-use crate::contraction::convolution::walk::{Count, Pixels, repeat};
+use crate::contraction::convolution::walk::{Pixels, repeat};
 use crate::contraction::grouping;
 use crate::contraction::tile::{Columns, multiply_add, zero};
 use crate::element::{decode, memory_type};

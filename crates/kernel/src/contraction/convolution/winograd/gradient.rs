@@ -3,8 +3,9 @@
 //! worker's scratch, and their products are added to the sums there. Finally, the sums are
 //! transformed to taps, which are passed to the epilogue.
 
+use super::super::count::Count;
 use super::super::gradient::{RegisterTile, for_panels};
-use super::super::walk::{Count, repeat};
+use super::super::walk::repeat;
 use super::super::{PanelBody, finish, load};
 use super::image::{Image, Place, in_vectors};
 use super::transform;
