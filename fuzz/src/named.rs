@@ -106,9 +106,10 @@ fn compile(program: &Program, setup: &Setup, seed: u64) -> Result<Compiled> {
     if setup.any_candidate {
         let mut draw = Draw::new(seed);
         let mut choices = Choices::default();
-        let whole = [&program.module].into_iter().filter(|_| program.sized.is_empty());
-        let sized = program.sized.iter().map(|sized| &sized.module);
-        for module in whole.chain(sized).chain(program.exact.iter().map(|exact| &exact.module)) {
+        let whole: Vec<&Module> =
+            std::iter::once(&program.module).chain(program.exact.iter().map(|exact| &exact.module)).collect();
+        let sized: Vec<&Module> = program.sized.iter().map(|sized| &sized.module).collect();
+        for module in if sized.is_empty() { &whole } else { &sized } {
             let mut module = (*module).clone();
             compiler::optimize(&mut module, &options, &mut NoObserver)?;
             choices.merge(any_candidates(&module, &options.target, &options.plan, &mut draw));
@@ -198,7 +199,7 @@ fn run_sizes(
             return failed(format!("the run fails: {error}"));
         }
         let got = session.results()?;
-        if !program.sized.is_empty() && sizes.len() == 1 {
+        if !program.sized.is_empty() {
             let after = session.whole_results()?;
             for (k, (before, after)) in before.iter().zip(&after).enumerate() {
                 if embed(&got[k], before).bytes() != after.bytes() {

@@ -58,11 +58,9 @@ pub(crate) fn compile_modules(
     Ok((generate(versions, options, embedded, observer)?, constants))
 }
 
-/// True if the code of a program computes a batch in pieces, and arrays may end after the true
-/// rows: their number is the only size that changes.
-pub(crate) fn takes_true_sizes(program: &Program, options: &BackOptions) -> bool {
-    let is_batch = !program.sized.is_empty() && program.interface.sizes().count() == 1;
-    is_batch && has_several_modules(program, options)
+/// True if the code of a program computes a batch in pieces of several sizes.
+pub(crate) fn is_in_pieces(program: &Program, options: &BackOptions) -> bool {
+    !program.sized.is_empty() && has_several_modules(program, options)
 }
 
 /// True if the code of a program is made of modules for several sizes: of the pieces of a batch, or

@@ -158,17 +158,17 @@ fn wrapped(
         Ok(ExactModule { sizes: sizes.collect(), module })
     };
     let exact = exact.into_iter().map(of_sizes).collect::<Result<_>>()?;
+    // A module for one size is without the parameters that are sizes.
+    let arguments: Vec<usize> =
+        (0..old.arguments().len()).filter(|&k| old.arguments()[k].range.is_none()).collect();
+    let own_number = |number: usize| arguments.iter().position(|&argument| argument == number);
+    let kept: Vec<usize> = kept.iter().filter_map(|&number| own_number(number)).collect();
+    let own = constants.iter().filter_map(|(&number, value)| Some((own_number(number)?, value.clone())));
+    let own = own.collect();
     let of_size = |sized: SizedModule| {
-        // The module is without the parameter that is the size.
-        let arguments: Vec<usize> = (0..old.arguments().len()).filter(|&k| k != sized.parameter).collect();
-        let own_number = |number: usize| arguments.iter().position(|&argument| argument == number);
-        let own_kept: Vec<usize> = kept.iter().filter_map(|&number| own_number(number)).collect();
-        let own = constants.iter().filter_map(|(&number, value)| Some((own_number(number)?, value.clone())));
-        let module = with_entry(sized.module, &own_kept, &own.collect(), order)?;
+        let module = with_entry(sized.module, &kept, &own, order)?;
         hlo::verify(&module)?;
-        let parameter = kept.iter().position(|&number| number == sized.parameter);
-        let parameter = parameter.ok_or_else(|| Error::internal("expected the size of a batch"))?;
-        Ok(SizedModule { parameter, module, ..sized })
+        Ok(SizedModule { module, ..sized })
     };
     let sized = sized.into_iter().map(of_size).collect::<Result<_>>()?;
     Ok(Program { module, interface, sized, exact })

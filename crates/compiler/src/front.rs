@@ -179,7 +179,7 @@ fn import_graph(
     observer: &mut dyn Observer,
 ) -> Result<Program> {
     let given = |dimension: &tf::proto::Dimension| has_code && !dimension.size.is_empty();
-    if config.dimension.is_empty() || (config.dimension.len() > 1 && !has_code) {
+    if config.dimension.len() != 1 && !config.dimension.iter().any(given) {
         let mut program = tf::prepare(graph, config)?;
         program.loop_bounds = loop_bounds;
         return import_program(program, observer);
@@ -201,10 +201,9 @@ fn import_graph(
         })?;
         Ok(whole)
     };
-    let batch = Batch::of_graph(&program);
-    let name = batch.as_ref().map(|batch| batch.name.clone()).unwrap_or_default();
+    let [dimension] = &config.dimension[..] else { return with_exact(import_program(program, observer)?) };
     let at_size = |size: i64, form_rows: i64| {
-        let mut program = prepare(config.clone().with_size(&name, size))?;
+        let mut program = prepare(config.clone().with_size(&dimension.name, size))?;
         program.form_rows = Some(form_rows);
         import::import_program(&program)
     };
@@ -212,13 +211,10 @@ fn import_graph(
     if let Some(Ok(imported)) = whole {
         return Ok(imported);
     }
-    let [dimension, others @ ..] = &config.dimension[..] else {
-        return Err(Error::internal("expected a named dimension"));
-    };
-    let pieces = sizes::pieces(batch, &dimension.size, &at_size);
+    let pieces = sizes::pieces(Batch::of_graph(&program), &dimension.size, &at_size);
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    let has_sizes_of_pieces = pieces.is_ok() && others.is_empty();
-    if has_sizes_of_pieces && has_code {
+    let is_in_pieces = pieces.is_ok();
+    if is_in_pieces && has_code {
         sizes::check_given(&dimension.name, &dimension.size)?;
     }
     let whole = whole.unwrap_or_else(|| import_program(program, observer));
@@ -229,7 +225,7 @@ fn import_graph(
         observer.ended("import", &|| imported.module.to_text());
         observer.module(Point::Imported, &imported.module);
     }
-    if has_sizes_of_pieces { Ok(imported) } else { with_exact(imported) }
+    if is_in_pieces { Ok(imported) } else { with_exact(imported) }
 }
 
 /// Imports a program with named dimensions for its code alone: as modules for a few sizes if it has
@@ -239,7 +235,7 @@ pub fn import_for_code(
     program: &tf::Program,
     at_size: &dyn Fn(i64) -> Result<tf::Program>,
 ) -> Result<Program> {
-    let batch = Batch::of_graph(program).and_then(Batch::alone);
+    let batch = Batch::of_graph(program);
     let pieces = sizes::pieces(batch, &[], &|size, form_rows| {
         let mut program = at_size(size)?;
         program.form_rows = Some(form_rows);

@@ -5,7 +5,7 @@
 //! identity of this build of the compiler. An entry is therefore never out of date. A truncated or
 //! modified entry is a miss.
 
-use crate::back::{compile_modules, has_several_modules, takes_true_sizes};
+use crate::back::{compile_modules, has_several_modules, is_in_pieces};
 use crate::{BackOptions, Compiled, CountedCode, MachineCode, NoObserver, ProfileCounter, compile_module};
 use buffers::ConstantsBlock;
 use codegen::{llvm_version, seal, unseal};
@@ -47,7 +47,7 @@ pub fn compile_loadable(program: Program, options: &BackOptions) -> Result<Loada
     // The cache holds the whole module, so its parts are not cached.
     let inner = BackOptions { cache: None, ..options.clone() };
     let key = key(&program, &inner, compiler);
-    let takes_true_sizes = takes_true_sizes(&program, options);
+    let takes_true_sizes = is_in_pieces(&program, options);
     let interface = if has_several_modules(&program, options) {
         program.interface.clone()
     } else {
@@ -68,7 +68,7 @@ fn compile(program: Program, options: &BackOptions) -> Result<Loadable> {
         return Loadable::of(&compile_module(program.module, options, &mut NoObserver)?);
     }
     let (code, constants) = compile_modules(&program, options, &mut NoObserver)?;
-    Loadable::of_modules(&program, options, &code, &constants)
+    Loadable::of_modules(&program, &code, &constants)
 }
 
 /// Key of a program: 64 hexadecimal digits.
@@ -89,10 +89,7 @@ fn key(program: &Program, options: &BackOptions, compiler: &str) -> String {
         max_constant_elements: PRINTED_ELEMENTS,
         metadata: options.is_profiled,
     };
-    let sized = program
-        .sized
-        .iter()
-        .map(|sized| (vec![sized.parameter as i64, sized.size, sized.is_required.into()], &sized.module));
+    let sized = program.sized.iter().map(|sized| (vec![sized.size, sized.is_required.into()], &sized.module));
     let exact = program.exact.iter().map(|exact| {
         let sizes = exact.sizes.iter().flat_map(|&(number, size)| [number as i64, size]);
         (sizes.collect(), &exact.module)
@@ -134,15 +131,10 @@ impl Loadable {
     }
 
     /// Same as [`Self::of`], for a program with several modules.
-    fn of_modules(
-        program: &Program,
-        options: &BackOptions,
-        code: &MachineCode,
-        constants: &ConstantsBlock,
-    ) -> Result<Self> {
+    fn of_modules(program: &Program, code: &MachineCode, constants: &ConstantsBlock) -> Result<Self> {
         let largest = program.sized.last().map_or(&program.module, |sized| &sized.module);
         let mut loadable = Self::of_code(largest, program.interface.clone(), code, constants)?;
-        loadable.memory.takes_true_sizes = takes_true_sizes(program, options);
+        loadable.memory.takes_true_sizes = !program.sized.is_empty();
         Ok(loadable)
     }
 

@@ -105,27 +105,24 @@ pub(crate) fn combined(
         whole.exact = sizes::exact_modules(&whole, &given.collect::<Vec<_>>(), &at)?;
         Ok(whole)
     };
-    if open.names.is_empty() {
-        return whole;
-    }
-    let batch = batch(open);
-    let name = batch.as_ref().map(|batch| batch.name.clone()).unwrap_or_default();
-    let given = sizes.code.get(&name).map_or(&[][..], Vec::as_slice);
-    let pieces = sizes::pieces(batch, given, &|size, _| at(&[(name.clone(), size)]));
+    let mut names = open.names.keys();
+    let (Some(name), None) = (names.next(), names.next()) else { return with_exact(whole?) };
+    let given = sizes.code.get(name).map_or(&[][..], Vec::as_slice);
+    let pieces = sizes::pieces(batch(open), given, &|size, _| at(&[(name.clone(), size)]));
     observer.ended("sizes", &|| sizes::to_text(&pieces));
-    let has_sizes_of_pieces = pieces.is_ok() && open.names.len() == 1;
-    if has_sizes_of_pieces {
-        sizes::check_given(&name, given)?;
+    let is_in_pieces = pieces.is_ok();
+    if is_in_pieces {
+        sizes::check_given(name, given)?;
     }
     let (program, _) = sizes::combined(whole, pieces)?;
     hlo::verify(&program.module)?;
-    if has_sizes_of_pieces { Ok(program) } else { with_exact(program) }
+    if is_in_pieces { Ok(program) } else { with_exact(program) }
 }
 
 fn batch(open: &OpenDimensions) -> Result<Batch> {
     let named = open.named().ok_or_else(|| Error::unsupported(COMPUTED_SIZES))?;
     let names = open.names.iter().map(|(name, &(low, high))| (name.as_str(), low, high));
-    Batch::new(names, &named)
+    Batch::new(names, named.into_iter().map(|named| named.into_keys().collect()))
 }
 
 /// Returns a line for each range that neither the user nor the program states.

@@ -14,9 +14,8 @@ use hlo::{
     Argument, Identifier, Interface, Module, NamedDimension, Origin, Output, Program, Role, SizeRange,
     SizedModule,
 };
-use passes::{DynamicDimensionResults, Pass as _};
 use shape::{ArrayShape, PrimitiveType};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use support::{Error, Result};
 
 /// Factor between neighboring sizes that are chosen without the user's.
@@ -51,89 +50,63 @@ pub(crate) struct Pieces {
     /// The name of the size, and its range.
     name: String,
     range: SizeRange,
-    /// True if other dimensions have names, too.
-    has_others: bool,
 }
 
-/// A named dimension that is the leading one of all feeds that have it.
+/// The only named dimension of a program, if it is the leading one of all feeds that have it.
 pub(crate) struct Batch {
-    pub(crate) name: String,
+    name: String,
     range: SizeRange,
     /// Feeds whose leading dimension it is.
     batched: BTreeSet<usize>,
-    /// True if other dimensions have names, too.
-    has_others: bool,
 }
 
 impl Batch {
-    /// Returns the batch of a program with these names and ranges: of several, the leading
-    /// dimension of the most feeds. `feeds` has the names of each feed's dimensions. An error says
-    /// why there is none.
+    /// Returns the batch of a program with these names and ranges. `dimensions` are the named
+    /// dimensions of each feed. An error says why there is none.
     pub(crate) fn new<'n>(
         names: impl IntoIterator<Item = (&'n str, i64, i64)>,
-        feeds: &[BTreeMap<usize, &str>],
+        dimensions: impl IntoIterator<Item = Vec<usize>>,
     ) -> Result<Self> {
-        let names: Vec<(&str, i64, i64)> = names.into_iter().collect();
-        let batched = |name: &str| {
-            let mut batched = BTreeSet::new();
-            for (number, dimensions) in feeds.iter().enumerate() {
-                let mut own =
-                    dimensions.iter().filter(|(_, own)| **own == name).map(|(&dimension, _)| dimension);
-                match (own.next(), own.next()) {
-                    (None, _) => {}
-                    (Some(0), None) => drop(batched.insert(number)),
-                    _ => return None,
-                }
-            }
-            Some(batched)
-        };
-        let all = names.iter().filter_map(|&(name, low, high)| Some((batched(name)?, name, low, high)));
-        // Of equally many feeds, the first name.
-        let best =
-            all.rev().max_by_key(|(batched, ..)| batched.len()).filter(|(batched, ..)| !batched.is_empty());
-        let (batched, name, low, high) =
-            best.ok_or_else(|| Error::unsupported("the batch is not the leading dimension of a feed"))?;
-        let range = SizeRange { low, high };
-        Ok(Self { name: name.to_owned(), range, batched, has_others: names.len() > 1 })
-    }
-
-    /// Returns the batch if no other dimension has a name.
-    pub(crate) fn alone(self) -> Result<Self> {
-        if self.has_others {
+        let mut names = names.into_iter();
+        let (Some((name, low, high)), None) = (names.next(), names.next()) else {
             return Err(Error::unsupported("the program has several named dimensions"));
+        };
+        let mut batched = BTreeSet::new();
+        for (number, dimensions) in dimensions.into_iter().enumerate() {
+            match dimensions[..] {
+                [] => {}
+                [0] => {
+                    batched.insert(number);
+                }
+                _ => return Err(Error::unsupported("the batch is not the leading dimension of a feed")),
+            }
         }
-        Ok(self)
+        Ok(Self { name: name.to_owned(), range: SizeRange { low, high }, batched })
     }
 
     /// Returns the batch of a graph.
     pub(crate) fn of_graph(program: &tf::Program) -> Result<Self> {
-        let names: Vec<&str> = program.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
-        let ranges = program.dimensions.iter().zip(&names).map(|(own, name)| (*name, own.low, own.high));
-        let named =
-            |feed: &tf::Feed| feed.dimensions.iter().map(|(&d, &number)| (d, names[number])).collect();
-        Self::new(ranges, &program.feeds.iter().map(named).collect::<Vec<_>>())
+        let names =
+            program.dimensions.iter().map(|tf::Dimension { name, low, high }| (name.as_str(), *low, *high));
+        Self::new(names, program.feeds.iter().map(|feed| feed.dimensions.keys().copied().collect()))
     }
 }
 
 /// Translates a program for a number of rows, in the form that rules choose for another number.
 pub(crate) type Import<'a> = &'a dyn Fn(i64, i64) -> Result<Program>;
 
-/// Imports a program with a batch of independent rows for a few sizes of it. If other dimensions
-/// have names, too, larger pieces would compute all elements of these, and there is code for one
-/// row alone. `given` are sizes that the user wants code for.
+/// Imports a program whose only named dimension is a batch of independent rows, for a few sizes.
+/// `given` are sizes that the user wants code for.
 ///
 /// Errors say why the program is not computed piece by piece: rows depend on each other, numbers
 /// depend on the size, the program writes variables, or a size is not supported.
 pub(crate) fn pieces(batch: Result<Batch>, given: &[i64], import: Import<'_>) -> Result<Pieces> {
-    let Batch { name, range: SizeRange { low, high }, batched, has_others } = batch?;
+    let Batch { name, range: SizeRange { low, high }, batched } = batch?;
     let row = import(1, 1)?;
-    if has_others && low == 0 {
-        return Err(Error::unsupported("the batch may be empty, and other dimensions have names"));
-    }
     if row.interface.results().iter().any(|result| result.origin == Origin::Variable) {
         return Err(Error::unsupported("the program writes a variable"));
     }
-    let sizes = if has_others { vec![1, 2, 3] } else { sizes(low, high, given) };
+    let sizes = sizes(low, high, given);
     if sizes.len() > MAX_SIZES {
         return Err(Error::unsupported(format!("more than {MAX_SIZES} sizes have code of their own")));
     }
@@ -143,11 +116,7 @@ pub(crate) fn pieces(batch: Result<Batch>, given: &[i64], import: Import<'_>) ->
     // The largest batch also shows what begins beyond the sizes: a slice of the first 100 rows.
     let largest = (!sizes.contains(&high)).then_some(high);
     for size in sizes.iter().copied().chain(largest).filter(|&size| size > 1) {
-        let Program { mut module, interface, .. } = import(size, size)?;
-        if has_others {
-            // Sizes of other dimensions are scalars beside the results.
-            let _ = DynamicDimensionResults.run(&mut module)?;
-        }
+        let Program { module, interface, .. } = import(size, size)?;
         let found = independent_rows(&module, &batched, size).map_err(|dependence| {
             let instruction = &module[dependence.computation][dependence.instruction];
             let reason = dependence.reason;
@@ -156,37 +125,22 @@ pub(crate) fn pieces(batch: Result<Batch>, given: &[i64], import: Import<'_>) ->
         if uses.as_ref().is_some_and(|uses| *uses != found) {
             return Err(Error::unsupported("a result depends on the batch in one size and not in another"));
         }
-        check_shapes(&row.interface, &interface, &batched, &found, (size, has_others))?;
+        check_shapes(&row.interface, &interface, &batched, &found, size)?;
         uses = Some(found);
         let is_required = given.contains(&size) || sizes.first() == Some(&size) || second == Some(size);
-        sized.push(SizedModule { parameter: 0, size, is_required, module });
+        sized.push(SizedModule { size, is_required, module });
     }
-    if has_others {
-        sized.retain(|module| Some(module.size) != largest);
-    }
-    check_numbers(&sized, &row.module, &batched, &|size, form_rows| {
-        let mut program = import(size, form_rows)?;
-        if has_others {
-            let _ = DynamicDimensionResults.run(&mut program.module)?;
-        }
-        Ok(program)
-    })?;
+    check_numbers(&sized, &row.module, &batched, import)?;
     sized.retain(|module| Some(module.size) != largest);
     // A single row proves nothing.
     let uses = uses.ok_or_else(|| Error::unsupported("the batch has a single row"))?;
     if low == 0 && uses.contains(&RowUse::None) {
         return Err(Error::unsupported("a result does not depend on the batch, which may be empty"));
     }
-    if has_others {
-        sized.clear();
-    }
-    let parameter = row.interface.feed_count();
-    sized.iter_mut().for_each(|sized| sized.parameter = parameter);
     if sizes.first() == Some(&1) {
-        let module = row.module.clone();
-        sized.insert(0, SizedModule { parameter, size: 1, is_required: true, module });
+        sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module.clone() });
     }
-    Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high }, has_others })
+    Ok(Pieces { sized, row, batched, uses, name, range: SizeRange { low, high } })
 }
 
 /// Checks that the sizes of pieces that the user wants code for get some.
@@ -201,7 +155,7 @@ pub(crate) fn check_given(name: &str, given: &[i64]) -> Result<()> {
 }
 
 /// Refuses sizes that the user wants code for, for this reason.
-pub(crate) fn refuse_given<T>(name: &str, given: &[i64], reason: &str) -> Result<T> {
+pub(crate) fn refuse_given(name: &str, given: &[i64], reason: &str) -> Result<()> {
     let list: Vec<String> = given.iter().map(i64::to_string).collect();
     let list = list.join(",");
     Err(Error::invalid(format!("--sizes {name}={list} has no effect, remove it: {reason}")))
@@ -226,11 +180,6 @@ pub(crate) fn combined(whole: Result<Program>, pieces: Result<Pieces>) -> Result
         interface.results().iter().map(|result| result.shape.clone()).collect()
     };
     match (whole, pieces) {
-        (Ok(whole), Ok(pieces)) if pieces.has_others => match pieces.row_of(&whole) {
-            Ok(row) => Ok((Program { sized: vec![row], ..whole }, false)),
-            Err(_) => Ok((whole, false)),
-        },
-        (Err(error), Ok(pieces)) if pieces.has_others => Err(error),
         (Ok(whole), Ok(pieces)) if shapes(&whole.interface) == shapes(&pieces.interface()) => {
             Ok((Program { sized: pieces.sized, ..whole }, false))
         }
@@ -241,16 +190,6 @@ pub(crate) fn combined(whole: Result<Program>, pieces: Result<Pieces>) -> Result
 }
 
 impl Pieces {
-    /// Returns the module for one row with the other parameters and the results of the whole
-    /// program, whose other dimensions have names.
-    fn row_of(&self, whole: &Program) -> Result<SizedModule> {
-        let own = whole.interface.sizes().find(|(_, argument, _)| argument.label() == self.name);
-        let (parameter, ..) = own.ok_or_else(|| Error::internal("expected the size of a batch"))?;
-        let module = exact::row(whole, parameter, self.row.clone(), &self.uses)?;
-        hlo::verify(&module)?;
-        Ok(SizedModule { parameter, size: 1, is_required: true, module })
-    }
-
     /// Returns the program for all sizes, as a loop over the rows.
     pub(crate) fn into_program(self) -> Result<Program> {
         let interface = self.interface();
@@ -324,7 +263,7 @@ fn check_shapes(
     own: &Interface,
     batched: &BTreeSet<usize>,
     uses: &[RowUse],
-    (size, has_others): (i64, bool),
+    size: i64,
 ) -> Result<()> {
     let with_size = |shape: &ArrayShape, is_batched: bool| {
         let mut sizes = shape.sizes();
@@ -339,8 +278,7 @@ fn check_shapes(
     let results = row.results().iter().zip(uses);
     let results = results.map(|(result, row_use)| with_size(&result.shape, *row_use == RowUse::Rows));
     let own_results = own.results().iter().map(|result| result.shape.sizes());
-    let have_sizes = !has_others && (own.size_count() > 0 || row.size_count() > 0);
-    if expected.eq(found) && results.eq(own_results) && !have_sizes {
+    if expected.eq(found) && results.eq(own_results) && own.size_count() == 0 && row.size_count() == 0 {
         return Ok(());
     }
     Err(Error::unsupported(format!("arguments or results have other dimensions for {size} rows")))
@@ -371,40 +309,19 @@ pub(crate) fn is_worth((rows, cost): (i64, u64), (fewer, of_fewer): (i64, u64)) 
     own * 100 < u128::from(of_fewer) * u128::from(rows) * 97
 }
 
-/// The arrays of a batch and of a piece of it.
-pub(crate) struct Arrays {
-    /// For each argument of a piece, its number in the program and the bytes of a row.
-    pub(crate) arguments: Vec<kernel::BatchArray>,
-    /// The same for results.
-    pub(crate) results: Vec<kernel::BatchArray>,
-    /// Positions of the number of rows among the sizes that the program reports.
-    pub(crate) reported_sizes: Vec<usize>,
-}
-
-/// Returns the arrays of a batch, and those of its smallest piece in it.
-pub(crate) fn arrays(interface: &Interface, piece: &SizedModule) -> Result<Arrays> {
+/// Returns the positions and the bytes of a row of a module's arguments and results in the program.
+pub(crate) fn arrays(interface: &Interface) -> (Vec<kernel::BatchArray>, Vec<kernel::BatchArray>) {
+    let row_bytes = |shape: &ArrayShape| shape.byte_size() as i64 / shape.size(0).max(1);
     let array = |number: usize, shape: &ArrayShape, is_batched: bool| kernel::BatchArray {
         number,
-        row_bytes: if is_batched { shape.byte_size() as i64 / shape.size(0).max(1) } else { 0 },
+        row_bytes: if is_batched { row_bytes(shape) } else { 0 },
     };
-    let arguments = interface.arguments().iter().enumerate().filter(|(k, _)| *k != piece.parameter);
-    let batch = NamedDimension { dimension: 0, size: piece.parameter };
-    let arguments = arguments
-        .map(|(k, argument)| array(k, &argument.shape, argument.named_dimensions.contains(&batch)))
-        .collect();
-    let root = piece.module.entry_computation().program_shape().result;
-    let shapes =
-        root.as_tuple().ok_or_else(|| Error::internal("expected a tuple as the result of a piece"))?;
-    let (mut results, mut reported_sizes) = (Vec::new(), Vec::new());
-    for (k, (result, own)) in interface.results().iter().zip(shapes).enumerate() {
-        // The smallest piece has fewer rows than the largest batch.
-        let own_sizes = own.as_array().map(ArrayShape::sizes).unwrap_or_default();
-        let is_batched = own_sizes.first() != result.shape.sizes().first();
-        results.push(array(k, &result.shape, is_batched));
-        let of_rows = result.sizes().iter().filter(|size| is_batched && size.dimension == 0);
-        reported_sizes.extend(of_rows.map(|size| size.index));
-    }
-    Ok(Arrays { arguments, results, reported_sizes })
+    let arguments = interface.arguments().iter().enumerate().filter(|(_, argument)| argument.range.is_none());
+    let arguments =
+        arguments.map(|(k, argument)| array(k, &argument.shape, !argument.named_dimensions.is_empty()));
+    let results = interface.results().iter().enumerate();
+    let results = results.map(|(k, result)| array(k, &result.shape, !result.sizes().is_empty()));
+    (arguments.collect(), results.collect())
 }
 
 #[cfg(test)]

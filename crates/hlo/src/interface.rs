@@ -22,20 +22,18 @@ pub struct Program {
     pub module: Module,
     /// The arguments and results.
     pub interface: Interface,
-    /// The same program for fixed sizes of a named dimension, in ascending order, if it is the
-    /// leading dimension of arrays whose rows are independent. Their parameters are those of
-    /// `module` without the size. If other dimensions have names, too, there is one, for one row.
+    /// The same program for fixed sizes of its only named dimension, in ascending order, if it is
+    /// the leading dimension of arrays whose rows are independent. Their parameters are those of
+    /// `module` without the size.
     pub sized: Vec<SizedModule>,
     /// The same program for particular sizes of some of its named dimensions. A run of these sizes
-    /// takes the first one that fits, and other runs take `sized` or `module`.
+    /// takes the first one that fits, and other runs take `module`. Empty if `sized` is not.
     pub exact: Vec<ExactModule>,
 }
 
 /// A program's HLO for a fixed size of a named dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizedModule {
-    /// The number of the program's argument that holds the size.
-    pub parameter: usize,
     /// The size, at least 1.
     pub size: i64,
     /// True if there must be code for this size: it is the smallest one, or the user's choice.
@@ -55,11 +53,6 @@ pub struct ExactModule {
 }
 
 impl Program {
-    /// Returns the module for one row of a batch if the batch is the only named dimension.
-    pub fn row(&self) -> Option<&SizedModule> {
-        self.sized.first().filter(|row| row.size == 1 && self.interface.sizes().count() == 1)
-    }
-
     /// Returns a program of one module.
     pub fn new(module: Module, interface: Interface) -> Self {
         Self { module, interface, sized: Vec::new(), exact: Vec::new() }

@@ -8,7 +8,7 @@ use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
 use crate::entry;
 use crate::entry::choice::Choice;
-use crate::entry::pieces::Parts;
+use crate::entry::pieces::{Batch, Parts};
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -99,11 +99,30 @@ pub fn lower_with(
     Ok(Lowered { program, regions, counters, of_modules: Vec::new() })
 }
 
-/// Lowers the modules of a program with several, and an entry that computes a batch piece by piece
-/// or chooses the module for the sizes of the run. See [`Choice`].
+/// Lowers the modules of a batch, each for a fixed number of rows, and an entry that computes any
+/// number of rows piece by piece. See [`Batch`].
+pub fn lower_batch(batch: &Batch<'_>, target: &Target, options: &EntryOptions<'_>) -> Result<Lowered> {
+    let parts = batch.pieces.iter().map(|piece| piece.parts);
+    lower_several(parts, target, options, |kernels, program, names| {
+        entry::pieces::emit(batch, kernels, target, options.name, program, names)
+    })
+}
+
+/// Lowers modules for particular sizes, and an entry that chooses one. See [`Choice`].
 pub fn lower_choice(choice: &Choice<'_>, target: &Target, options: &EntryOptions<'_>) -> Result<Lowered> {
-    let exact = choice.exact.iter().map(|exact| exact.parts);
-    let modules = choice.whole.modules().into_iter().chain(exact);
+    let parts = std::iter::once(choice.whole).chain(choice.exact.iter().map(|exact| exact.parts));
+    lower_several(parts, target, options, |kernels, program, names| {
+        entry::choice::emit(choice, kernels, target, options.name, program, names)
+    })
+}
+
+/// Lowers several modules and the entry that `emit` adds.
+fn lower_several<'a>(
+    modules: impl IntoIterator<Item = Parts<'a>>,
+    target: &Target,
+    options: &EntryOptions<'_>,
+    emit: impl FnOnce(&[Kernels], &mut Program, &mut dyn FnMut(&str) -> String) -> Result<Vec<Region>>,
+) -> Result<Lowered> {
     let mut program = Program::default();
     let mut names = Names::default();
     names.unique(options.name);
@@ -114,8 +133,7 @@ pub fn lower_choice(choice: &Choice<'_>, target: &Target, options: &EntryOptions
         let own = program.functions.values().skip(known);
         of_modules.push(own.map(|function| function.name.clone()).collect());
     }
-    let names = &mut |wish: &str| names.unique(wish);
-    let regions = entry::choice::emit(choice, &kernels, target, options.name, &mut program, names)?;
+    let regions = emit(&kernels, &mut program, &mut |wish| names.unique(wish))?;
     Ok(Lowered { program, regions, counters: Vec::new(), of_modules })
 }
 

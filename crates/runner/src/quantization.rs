@@ -69,7 +69,7 @@ pub fn quantize(
     progress: &mut Progress<'_>,
 ) -> Result<(Program, QuantizationReport)> {
     let reads_examples = inputs.is_some() || options.scheme == Scheme::Int8;
-    let is_batch = program.row().is_some();
+    let is_batch = program.sized.first().is_some_and(|row| row.size == 1);
     let Program { module, interface, .. } =
         if reads_examples || is_batch { example_program(&program)? } else { program.clone() };
     if interface.size_count() > 0 && reads_examples {
@@ -147,7 +147,7 @@ pub fn quantize(
     if is_batch {
         quantized = batch::follow(&program, quantized, &decisions)?;
     }
-    batch::follow_modules(&program, &mut quantized, &interface, &decisions)?;
+    quantized.exact = batch::follow_exact(&program, &interface, &decisions)?;
     name_parameters(&mut quantized.module, &quantized.interface);
     Ok((quantized, report))
 }

@@ -193,7 +193,7 @@ fn call(source: &Source<'_>) -> String {
 /// True if the code computes a batch in pieces, and reads no rows beyond it.
 fn is_in_pieces(source: &Source<'_>) -> bool {
     let sizes = &source.artifact.provenance.sizes;
-    source.sizes.len() == 1 && sizes.iter().any(|facts| matches!(facts.size, ModuleSize::Rows(_)))
+    sizes.iter().any(|facts| matches!(facts.size, ModuleSize::Rows(_)))
 }
 
 fn outputs(source: &Source<'_>) -> String {

@@ -2,7 +2,6 @@
 //! positions depend on each other, as tokens do, or several dimensions have names.
 
 use crate::entry;
-use hlo::analysis::RowUse;
 use hlo::{
     ComputationBuilder, ExactModule, InstructionId, Module, Op, Program, SizeParameter, SliceDimension,
 };
@@ -19,26 +18,13 @@ pub(crate) type ImportExact<'a> = &'a dyn Fn(&[(String, i64)]) -> Result<Program
 /// Returns modules for the sizes that the user wants code for: each one alone, with the other
 /// dimensions open, and all combinations of sizes of different dimensions.
 ///
-/// Errors: there are more than 16, or a program for a size is not supported, or has no effect.
+/// Errors: there are more than 16, or a program for a size is not supported.
 pub(crate) fn exact_modules(
     whole: &Program,
     given: &[(&str, &[i64])],
     import: ImportExact<'_>,
 ) -> Result<Vec<ExactModule>> {
-    let mut all = combinations(given)?;
-    if let Some(row) = whole.sized.first() {
-        // Rows of open sizes are computed one by one, so that a number of them alone has no effect.
-        let batch = whole.interface.arguments()[row.parameter].label();
-        let names = whole.interface.sizes().count();
-        all.retain(|sizes| sizes.len() == names || sizes.iter().all(|(name, _)| *name != batch));
-        if let (true, Some((name, sizes))) = (all.is_empty(), given.first()) {
-            return super::refuse_given(
-                name,
-                sizes,
-                "rows are computed one by one; state sizes of the other dimensions, too",
-            );
-        }
-    }
+    let all = combinations(given)?;
     let module = |sizes: &Vec<(String, i64)>| {
         let list: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
         let module = fitted(whole, sizes, import).map_err(|error| {
@@ -120,37 +106,6 @@ fn fitted(whole: &Program, sizes: &[(String, i64)], import: ImportExact<'_>) -> 
     module.set_size_parameters(open);
     module.set_input_output_alias(whole.module.input_output_alias().to_vec());
     Ok(ExactModule { sizes: fixed, module })
-}
-
-/// Returns the module for one row of a batch with the results of the whole program, but for the
-/// number of rows. `parameter` is the whole program's parameter for the batch's size.
-pub(super) fn row(whole: &Program, parameter: usize, row: Program, uses: &[RowUse]) -> Result<Module> {
-    let Program { mut module, interface: own, .. } = row;
-    let arguments = whole.interface.arguments().iter().enumerate();
-    let others = arguments.filter(|(k, _)| *k != parameter).map(|(_, argument)| argument.label());
-    if !others.eq(own.arguments().iter().map(hlo::Argument::label)) {
-        return Err(Error::unsupported("the arguments for one row are others"));
-    }
-    let signature = module.entry_computation().program_shape();
-    let mut builder = ComputationBuilder::new("row");
-    let parameters = signature.parameters.iter().zip(&signature.parameter_names);
-    let operands: Vec<InstructionId> =
-        parameters.map(|(shape, name)| builder.parameter(name, shape.clone())).collect();
-    let result = entry::apply(&module, &mut builder, &operands);
-    let mut results = Vec::new();
-    for (number, (output, row_use)) in whole.interface.results().iter().zip(uses).enumerate() {
-        let own = entry::element(&module, &mut builder, result, number)?;
-        let mut shape = output.shape.clone();
-        if *row_use == RowUse::Rows {
-            shape.dimensions[0].size = 1;
-        }
-        results.push(in_corner(&module, &mut builder, own, &shape)?);
-    }
-    let root = builder.op(&module, Op::Tuple {}, &results)?;
-    let sizes = module.size_parameters().to_vec();
-    entry::replace(&mut module, builder.finish(root));
-    module.set_size_parameters(sizes);
-    Ok(module)
 }
 
 /// Returns the corner of an array that has this shape.

@@ -191,11 +191,7 @@ impl Programs<'_> {
             (Some(x), Some(y)) => self.pair(&x, &y),
             _ => {
                 let keeps_rows = match one.op() {
-                    Op::Iota { .. }
-                    | Op::Broadcast { .. }
-                    | Op::Reshape {}
-                    | Op::Transpose { .. }
-                    | Op::Tuple {} => true,
+                    Op::Broadcast { .. } | Op::Reshape {} | Op::Transpose { .. } | Op::Tuple {} => true,
                     op => op.opcode().traits().contains(Traits::ELEMENTWISE),
                 };
                 let are_known = operands.iter().all(|pair| matches!(pair, Pair::Same | Pair::Stretched));

@@ -8,14 +8,16 @@
 //! the lowest estimated cost. The last piece may be larger than what is left: it begins earlier,
 //! and computes some rows again.
 
-use super::Entry;
+use super::{Context, Entry};
 use crate::calls::Kernels;
+use crate::entry::regions::Region;
 use buffers::{BufferAssignment, Schedule};
 use hlo::analysis::executions;
 use hlo::{Module, SizeParameter};
-use nest::{ConvertOp, Expression, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
+use nest::{ConvertOp, Expression, Predicate, Program, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::ModulePlan;
-use support::Result;
+use support::{Error, Result};
+use target::Target;
 
 /// A program for batches of any size within a range.
 #[derive(Debug)]
@@ -31,11 +33,8 @@ pub struct Batch<'a> {
     pub arguments: Vec<BatchArray>,
     /// For each result of the modules, the result of the program.
     pub results: Vec<BatchArray>,
-    /// Positions of the number of rows among the sizes that the program reports. A piece reports
-    /// the others.
-    pub reported_sizes: Vec<usize>,
-    /// Other arguments with sizes, and their names.
-    pub other_sizes: Vec<(SizeParameter, String)>,
+    /// Number of dimensions of results whose size the program reports. Each is the number of rows.
+    pub reported_sizes: usize,
 }
 
 /// A module, and the decisions about it.
@@ -69,8 +68,43 @@ pub struct BatchArray {
     pub row_bytes: i64,
 }
 
+/// Adds the entry of a program for batches. Returns the regions of all pieces.
+pub(crate) fn emit(
+    batch: &Batch<'_>,
+    kernels: &[Kernels],
+    target: &Target,
+    name: &str,
+    program: &mut Program,
+    unique: &mut dyn FnMut(&str) -> String,
+) -> Result<Vec<Region>> {
+    let first = batch.pieces.first().ok_or_else(|| Error::internal("expected a batch with pieces"))?;
+    let Parts { module, schedule, assignment, .. } = first.parts;
+    let begin = Context { module, schedule, assignment, target, kernels: &kernels[0], counters: &[] };
+    let mut entry = Entry::new(&begin, name, true, program, unique);
+    let rows = entry.check_size(&batch.size, &batch.name)?;
+    entry.report_sizes(batch.reported_sizes, rows);
+    let frame = entry.inner_frame(batch);
+    let outer = (entry.scope.frame, entry.scope.hoisting_depth);
+    entry.scope.frame = frame.frame;
+    let steps = Steps::new(&mut entry, batch, rows);
+    let zero = entry.scope.builder.index(0);
+    entry.while_carrying(
+        &[zero],
+        |entry, carried| Ok(entry.scope.builder.compare(Predicate::Less, carried[0], rows)),
+        |entry, carried| {
+            let number = steps.next(entry, carried[0]);
+            let next = entry.choose_piece(batch, kernels, &frame, (number, carried[0], rows), 0)?;
+            Ok(vec![next])
+        },
+    )?;
+    (entry.scope.frame, entry.scope.hoisting_depth) = outer;
+    let Entry { scope, program, regions, .. } = entry;
+    program.functions.push(scope.builder.finish());
+    Ok(regions)
+}
+
 /// A frame on the stack, which differs from the caller's in its lists.
-pub(super) struct InnerFrame {
+struct InnerFrame {
     frame: ValueId,
     arguments: List,
     results: List,
@@ -84,48 +118,21 @@ struct List {
 }
 
 impl<'a> Entry<'a> {
-    /// Emits a loop over the pieces of a batch. `frame` comes from [`Self::inner_frame`], and
-    /// `rows` is the number of rows.
-    pub(super) fn run_pieces(
-        &mut self,
-        batch: &Batch<'a>,
-        kernels: &'a [Kernels],
-        frame: &InnerFrame,
-        rows: ValueId,
-    ) -> Result<()> {
-        let outer = (self.scope.frame, self.scope.hoisting_depth);
-        self.scope.frame = frame.frame;
-        let steps = Steps::new(self, batch, rows);
-        let zero = self.scope.builder.index(0);
-        self.while_carrying(
-            &[zero],
-            |entry, carried| Ok(entry.scope.builder.compare(Predicate::Less, carried[0], rows)),
-            |entry, carried| {
-                let number = steps.next(entry, carried[0]);
-                let next = entry.choose_piece(batch, kernels, frame, (number, carried[0], rows), 0)?;
-                Ok(vec![next])
-            },
-        )?;
-        (self.scope.frame, self.scope.hoisting_depth) = outer;
-        self.report_sizes(&batch.reported_sizes, rows);
-        Ok(())
-    }
-
-    /// Reports the number of rows as the size of bounded dimensions of the results.
-    fn report_sizes(&mut self, positions: &[usize], rows: ValueId) {
-        if positions.is_empty() {
+    /// Reports the number of rows as the size of each bounded dimension of the results.
+    fn report_sizes(&mut self, count: usize, rows: ValueId) {
+        if count == 0 {
             return;
         }
         let sizes = self.field(self.layout.dynamic_sizes());
-        for &position in positions {
+        for k in 0..count as i64 {
             let b = &mut self.scope.builder;
-            let at = b.offset_bytes(sizes, 8 * position as i64);
+            let at = b.offset_bytes(sizes, 8 * k);
             b.store(rows, at, 4);
         }
     }
 
     /// Copies the caller's frame to the stack, with lists of its own.
-    pub(super) fn inner_frame(&mut self, batch: &Batch<'_>) -> InnerFrame {
+    fn inner_frame(&mut self, batch: &Batch<'_>) -> InnerFrame {
         let (layout, caller) = (self.layout, self.caller);
         let bytes = layout.pointer_bytes();
         let b = &mut self.scope.builder;

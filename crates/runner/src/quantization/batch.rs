@@ -12,15 +12,15 @@ use support::{Error, Result};
 /// Errors: a dimension has a range, and there is no program for one row.
 pub fn example_program(program: &Program) -> Result<Program> {
     let Some((_, size, _)) = program.interface.sizes().next() else { return Ok(program.clone()) };
-    match (program.row(), program.sized.first()) {
-        (Some(row), _) => Ok(Program::new(row.module.clone(), program.interface.of_row())),
-        (None, Some(least)) if program.interface.sizes().count() == 1 => Err(Error::unsupported(format!(
+    match program.sized.first() {
+        Some(row) if row.size == 1 => Ok(Program::new(row.module.clone(), program.interface.of_row())),
+        Some(least) => Err(Error::unsupported(format!(
             "quantization of a range needs a program for one row, but '{0}' is at least {1}: use --dim {0}=1..HIGH, \
              or one size, as in --dim {0}={1}",
             size.label(),
             least.size
         ))),
-        _ => Err(Error::unsupported(format!(
+        None => Err(Error::unsupported(format!(
             "'{0}' has a range, and the rows of '{0}' depend on each other or on its size, so examples are not \
              those of one row: state one size, as in --dim {0}=16, or quantize weights only, without --data",
             size.label()
@@ -34,36 +34,28 @@ pub(super) fn follow(batch: &Program, row: Program, decisions: &Decisions<'_>) -
     let interface = batch.interface.with_elements_of(&row.interface);
     let of_row = batch.interface.of_row();
     let mut sized = Vec::new();
-    for of_size in &batch.sized[1..] {
-        if let Some(module) = followed(&of_size.module, &of_row, decisions)? {
-            sized.push(SizedModule { module, ..of_size.clone() });
+    for SizedModule { size, is_required, module } in &batch.sized[1..] {
+        if let Some(module) = followed(module, &of_row, decisions)? {
+            sized.push(SizedModule { size: *size, is_required: *is_required, module });
         }
     }
     let module = compiler::loop_over_rows(&row.module, &interface)?;
-    sized.insert(0, SizedModule { module: row.module, ..batch.sized[0].clone() });
+    sized.insert(0, SizedModule { size: 1, is_required: true, module: row.module });
     Ok(Program { sized, ..Program::new(module, interface) })
 }
 
-/// Adds the modules for particular sizes to a program whose module became another by these
-/// decisions, and that for one row if there are several named dimensions. There is no code for
-/// sizes whose program has other layers.
-pub(super) fn follow_modules(
+/// Returns the modules for particular sizes of a program whose module became another by these
+/// decisions. There is no code for sizes whose program has other layers.
+pub(super) fn follow_exact(
     program: &Program,
-    quantized: &mut Program,
     interface: &Interface,
     decisions: &Decisions<'_>,
-) -> Result<()> {
-    for exact in &program.exact {
-        if let Some(module) = followed(&exact.module, interface, decisions)? {
-            quantized.exact.push(ExactModule { sizes: exact.sizes.clone(), module });
-        }
-    }
-    for row in program.sized.iter().filter(|_| program.row().is_none()) {
-        if let Some(module) = followed(&row.module, interface, decisions)? {
-            quantized.sized.push(SizedModule { module, ..row.clone() });
-        }
-    }
-    Ok(())
+) -> Result<Vec<ExactModule>> {
+    let followed = |exact: &ExactModule| {
+        let module = followed(&exact.module, interface, decisions)?;
+        Ok(module.map(|module| ExactModule { sizes: exact.sizes.clone(), module }))
+    };
+    program.exact.iter().filter_map(|exact| followed(exact).transpose()).collect()
 }
 
 /// Returns the module for another size in its new form; `None` if its layers or the values between

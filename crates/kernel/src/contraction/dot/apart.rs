@@ -1,7 +1,7 @@
 //! Rows of several dimensions of which an inner one ends at a size that is known only at run time,
 //! such as the words of several texts.
 
-use super::walk::tiles_of_rows;
+use super::walk::{first_row, tiles_of_rows};
 use super::{Part, RowSteps, Tiles};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -77,15 +77,22 @@ impl RowsApart {
             let before = cx.select(is_first, zero, before);
             let before = tiles_until(cx, before)?;
             let start = cx.scalar_value(&start)?;
-            let last = cx.add(start, count);
-            let last = tiles_until(cx, last)?;
+            let last_row = cx.add(start, count);
+            let last = tiles_until(cx, last_row)?;
             let begin = greater(cx, own, before);
             let begin = greater(cx, begin, from);
             let is_earlier = cx.compare(Predicate::Less, last, to);
             let end = cx.select(is_earlier, last, to);
             [begin, end].into_iter().for_each(|tile| cx.learn(tile, Facts::range(0, steps)));
             let is_any = cx.compare(Predicate::Less, begin, end);
-            let rows = RowSteps::all(Span::Part { begin, end, steps, is_one: false });
+            let span = Span::Part { begin, end, steps, is_one: false };
+            // A last tile that contains rows of the next block is computed as a whole.
+            let next = cx.add_constant(start, self.block);
+            let end_of_tile = first_row(cx, tiles, last);
+            let is_shared = cx.compare(Predicate::Less, next, end_of_tile);
+            let count = cx.select(is_shared, end_of_tile, last_row);
+            cx.learn(count, Facts::range(0, tiles.dot.shape.m));
+            let rows = RowSteps { span, count: Some(count) };
             cx.if_then(is_any, |cx| cx.scoped(|cx| body(cx, Part { rows, ..part })))
         })
     }

@@ -73,14 +73,15 @@ impl Rest {
         let before = cx.select(is_more, before, zero);
         cx.learn(before, Facts::range(0, m));
         let tile = tiles_of_rows(cx, plan, before)?;
+        // The first step of the part may already be one that is not whole.
+        let is_earlier = cx.compare(Predicate::Less, tile, begin);
+        let tile = cx.select(is_earlier, begin, tile);
         let first = first_row(cx, plan, tile);
         let rows = cx.sub(count, first);
         for (value, most) in [(tile, m), (first, m), (rows, m)] {
             cx.learn(value, Facts::range(0, most));
         }
-        let is_after = cx.compare(Predicate::LessEqual, begin, tile);
-        let is_before = cx.compare(Predicate::Less, tile, end);
-        let exists = cx.and(is_after, is_before);
+        let exists = cx.compare(Predicate::Less, tile, end);
         Ok(Some(Self { before: cx.until(part.rows.span, tile), exists, tile, first, rows, sizes }))
     }
 
