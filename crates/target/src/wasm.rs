@@ -39,7 +39,7 @@ impl Target {
 
     /// Number of vector registers for the sums of a tile and their operands, if instructions run in
     /// the order of the program: engines of WebAssembly do not load operands early. They keep one
-    /// register for themselves, and a vector or two of the epilogue may have one. Each product takes
+    /// register for themselves, and vectors of the epilogue may have one or two. Each product takes
     /// another, except with multiply-add.
     pub fn registers_in_order(&self) -> Option<u32> {
         let is_wasm = self.triple.architecture == Architecture::Wasm32 && self.vector_bytes > 4;
