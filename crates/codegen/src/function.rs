@@ -15,6 +15,7 @@ mod parallel;
 mod relaxed_select;
 mod saturation;
 
+pub(crate) use addresses::has_addresses;
 use addresses::{Addresses, Range};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use support::{Error, Result, is_c_identifier};
-use target::{Architecture, ObjectFormat, Target};
+use target::{ObjectFormat, Target};
 use units::{Source, Unit};
 
 /// Options of code generation.
@@ -435,14 +435,12 @@ fn optimize_and_emit(
 }
 
 /// Returns the passes: inlining of marked functions and elimination of common subexpressions. The
-/// lowering leaves little else to do. Processors whose addressing modes are not sums of two
-/// registers and a constant benefit from LLVM's loop strength reduction; see `llvm::initialize`.
+/// lowering leaves little else to do. Processors whose addressing modes `addresses` does not know
+/// benefit from LLVM's loop strength reduction; see `llvm::initialize`.
 fn passes(target: &Target, sanitize: Option<Sanitizer>) -> String {
     let instrument = sanitize.map_or("", Sanitizer::passes);
-    let addresses = match target.triple.architecture {
-        Architecture::X86_64 | Architecture::X86 => "",
-        _ => ",function(loop(loop-reduce))",
-    };
+    let is_reduced = function::has_addresses(target.triple.architecture);
+    let addresses = if is_reduced { "" } else { ",function(loop(loop-reduce))" };
     format!("always-inline,function(early-cse){instrument}{addresses}")
 }
 

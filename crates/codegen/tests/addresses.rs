@@ -75,3 +75,42 @@ fn what_an_index_moves_is_one_register_for_all_accesses() {
         );
     }
 }
+
+/// Returns the instructions of the only loop in WebAssembly's assembly, and the distances that its
+/// loads and stores add.
+fn wasm_loop(stride: i64) -> (Vec<String>, Vec<i64>) {
+    let target = Target::new("wasm32-unknown-unknown", "", "+simd128").expect("a triple");
+    let options = CodegenOptions { object: false, assembly: true, ..CodegenOptions::new("test_entry") };
+    let program = program(&target, stride);
+    let compiled = compile(&program, &target, &options, &Constants::default()).expect("it compiles");
+    let assembly = compiled.assembly.expect("asked for");
+    let body = assembly.lines().map(str::trim).skip_while(|line| !line.starts_with("loop")).skip(1);
+    let body: Vec<String> =
+        body.take_while(|line| !line.starts_with("end_loop")).map(str::to_owned).collect();
+    // `v128.load 64:p2align=2`
+    let accesses =
+        body.iter().filter_map(|line| line.strip_prefix("v128.load").or(line.strip_prefix("v128.store")));
+    let distance = |access: &str| access.trim().split(':').next()?.parse().ok();
+    let distances = accesses.map(|access| distance(access).expect("a distance")).collect();
+    (body, distances)
+}
+
+#[test]
+fn distances_are_part_of_the_instructions_of_webassembly() {
+    for stride in [8, 256, 12 * 28] {
+        let (body, mut distances) = wasm_loop(stride);
+        distances.sort_unstable();
+        distances.dedup();
+        assert_eq!(distances, [0, 64, 128, 192, 256], "{body:#?}");
+        let count = |name: &str| body.iter().filter(|line| line.starts_with(name)).count();
+        assert_eq!([count("i32.add"), count("i32.mul"), count("i32.shl")], [1, 0, 0], "{body:#?}");
+    }
+}
+
+#[test]
+fn no_distance_is_part_of_an_instruction_if_its_base_may_precede_the_memory() {
+    // The addresses descend: those without a distance may lie before the object, and before
+    // address 0.
+    let (body, distances) = wasm_loop(-16);
+    assert!(distances.len() >= 10 && distances.iter().all(|&distance| distance == 0), "{body:#?}");
+}

@@ -1,6 +1,6 @@
 //! Features of WebAssembly.
 
-use crate::Target;
+use crate::{Architecture, Target};
 
 /// Features of every engine since 2023, among them instructions for `memcpy` and `memset`.
 macro_rules! simd {
@@ -36,6 +36,15 @@ impl Target {
     pub fn has_relaxed_simd(&self) -> bool {
         self.has("relaxed-simd", false)
     }
+
+    /// Number of vector registers for the sums of a tile and their operands, if instructions run in
+    /// the order of the program: engines of WebAssembly do not load operands early. They keep one
+    /// register for themselves, and vectors of the epilogue may have one or two. Each product takes
+    /// another, except with multiply-add.
+    pub fn registers_in_order(&self) -> Option<u32> {
+        let is_wasm = self.triple.architecture == Architecture::Wasm32 && self.vector_bytes > 4;
+        is_wasm.then(|| self.vector_registers - if self.has_relaxed_simd() { 3 } else { 4 })
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +59,8 @@ mod tests {
         assert_eq!(new("+simd128").byte_products, Some(ByteProducts::Widened));
         assert!(!new(super::RELAXED).has_fma);
         assert!(new(super::RELAXED).has_relaxed_simd() && !new(super::SIMD).has_relaxed_simd());
+        let registers = |features| new(features).registers_in_order();
+        assert_eq!(["", super::SIMD, super::RELAXED].map(registers), [None, Some(12), Some(13)]);
         assert!(new("").has_rounding && new("").has_popcnt && !new("").has_float_parts);
     }
 }

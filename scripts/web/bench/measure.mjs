@@ -63,6 +63,7 @@ const version = (name) => JSON.parse(readFileSync(join(root, "npm", name, "packa
 const versions = Object.fromEntries(["onnxruntime-web", "@tensorflow/tfjs", "@tensorflow/tfjs-backend-wasm", "@litertjs/core"].map((name) => [name, version(name)]));
 const text = execFileSync(browser, ["--version"], { encoding: "utf8" }).match(/\w+ \d+(\.\d+)*/)[0];
 const machine = cpus()[0].model;
+const date = new Date().toISOString().slice(0, 10);
 for (const model of models) {
   for (const count of threads) {
     for (let round = 0; round < rounds; ++round) {
@@ -96,7 +97,7 @@ for (const model of models) {
       }
     }
   }
-  writeFileSync(out, `${JSON.stringify({ versions, browser: text, machine, rounds, results }, null, 1)}\n`);
+  writeFileSync(out, `${JSON.stringify({ versions, browser: text, machine, date, rounds, results }, null, 1)}\n`);
 }
 server.close();
 process.exit(0);

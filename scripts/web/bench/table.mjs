@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [data, page] = process.argv.slice(2);
-const { versions, browser, machine, results } = JSON.parse(readFileSync(data));
+const { versions, browser, machine, date, results } = JSON.parse(readFileSync(data));
 const peers = ["onnxruntime", "tfjs", "litert"];
 const models = [...new Set(results.map(({ model }) => model))];
 const find = (model, threads, runtime) => {
@@ -20,7 +20,7 @@ const ratios = (threads, peer, of) => models.flatMap((model) => {
 });
 const names = { onnxruntime: `ONNX Runtime Web ${versions["onnxruntime-web"]}`, tfjs: `TensorFlow.js ${versions["@tensorflow/tfjs"]} (wasm)`, litert: `LiteRT.js ${versions["@litertjs/core"]}` };
 const lines = [
-  `Measured in headless ${browser} on ${machine}, each runtime in a fresh browser, best of ${JSON.parse(readFileSync(data)).rounds} rounds. Float models of batch 1. Other programs ran on the machine, so single figures vary by up to a factor of two. \`make bench-web\` repeats it.`,
+  `Measured in headless ${browser} on ${machine} on ${date}, each runtime in a fresh browser, best of ${JSON.parse(readFileSync(data)).rounds} rounds. Float models of batch 1. Other programs ran on the machine, so single figures vary by up to a factor of two. \`make bench-web\` repeats it.`,
   "",
   "Milliseconds per run, including the transfer of arguments and results:",
   "",

@@ -4,7 +4,8 @@
 //! LLVM's loop strength reduction finds such forms in any code, but takes as long as instruction
 //! selection. Our addresses have explicit parts, so they are reduced during the translation: an
 //! address is a base and a constant distance from it, and the part that depends on a loop's index
-//! is a value that the loop carries.
+//! is a value that the loop carries. Addresses of x86 are sums of two registers and a constant;
+//! those of WebAssembly are one register and a constant that is not negative.
 
 use inkwell::builder::Builder;
 use inkwell::values::{BasicValueEnum, IntValue, PhiValue, PointerValue};
@@ -19,6 +20,9 @@ use crate::llvm::Built;
 /// Maximum number of addresses that a loop advances in separate registers. Other addresses are a
 /// base and a common distance.
 const MAX_MOVED: usize = 4;
+
+/// The same where an address has one register: a common distance would save none.
+const MAX_MOVED_ALONE: usize = 8;
 
 /// Up to this number of bases, a loop advances addresses even if the processor could scale their
 /// distance for free.
@@ -39,7 +43,7 @@ pub(crate) struct Induction<'c> {
 #[derive(Clone, Copy, Debug)]
 enum Moved<'c> {
     /// `base + index * scale` for one base.
-    Address { base: PointerValue<'c>, phi: PhiValue<'c> },
+    Address { base: PointerValue<'c>, phi: PhiValue<'c>, is_upward: bool },
     /// `index * scale` for any base.
     Distance { phi: PhiValue<'c> },
     /// `end + counter * scale` for one base. `end` is the address after the loop, and `counter` is
@@ -66,11 +70,26 @@ impl<'c> Induction<'c> {
     }
 }
 
+/// An address as a base and a constant distance from it.
+#[derive(Clone, Copy, Debug)]
+struct Place<'c> {
+    base: PointerValue<'c>,
+    distance: i64,
+    /// True if the base is known to lie within the object of the address.
+    is_inside: bool,
+}
+
+impl<'c> Place<'c> {
+    fn of(base: PointerValue<'c>) -> Self {
+        Self { base, distance: 0, is_inside: true }
+    }
+}
+
 /// Known facts about the addresses of the current function.
 #[derive(Debug)]
 pub(crate) struct Addresses<'c> {
-    /// By value number: the base and the constant distance from it.
-    places: Vec<Option<(PointerValue<'c>, i64)>>,
+    /// By value number: the place of an address.
+    places: Vec<Option<Place<'c>>>,
     /// Inductions of the open loops, the innermost last.
     inductions: Vec<Induction<'c>>,
 }
@@ -95,60 +114,78 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let number = scaled(&self.builder, self.integer(index)?, scale)?;
             return Ok(self.plus(&self.builder, own, number, true)?.into());
         }
-        let (base, distance) = self.addresses.places[pointer.index()].unwrap_or((own, 0));
+        let place = self.addresses.places[pointer.index()].unwrap_or_else(|| Place::of(own));
+        let Place { base, distance, is_inside } = place;
         let number = self.integer(index)?;
-        if let Some(known) = number.get_sign_extended_constant() {
-            let distance = distance.wrapping_add(known.wrapping_mul(scale));
-            self.addresses.places[id.index()] = Some((base, distance));
-            return Ok(self.at(base, distance)?.into());
-        }
-        let moved = self.moved(base, index, scale).transpose();
-        let base = match moved {
-            Some(moved) => moved?,
-            None => {
-                let number = scaled(&self.builder, number, scale)?;
-                self.plus(&self.builder, base, number, distance == 0)?
+        let place = if let Some(known) = number.get_sign_extended_constant() {
+            Place { distance: distance.wrapping_add(known.wrapping_mul(scale)), ..place }
+        } else if let Some((base, is_upward)) = self.moved(base, index, scale)? {
+            Place { base, distance, is_inside: is_inside && is_upward && distance >= 0 }
+        } else {
+            let number = scaled(&self.builder, number, scale)?;
+            if self.has_one_register() {
+                Place::of(self.plus(&self.builder, own, number, true)?)
+            } else {
+                Place { base: self.plus(&self.builder, base, number, distance == 0)?, ..place }
             }
         };
-        self.addresses.places[id.index()] = Some((base, distance));
-        Ok(self.at(base, distance)?.into())
+        self.addresses.places[id.index()] = Some(place);
+        Ok(self.at(place)?.into())
     }
 
-    /// True if the target's addressing modes are sums of two registers and a constant. For other
-    /// targets, LLVM searches for better forms in one of the `passes`.
+    /// True if the target's addressing modes are known here. For other targets, LLVM searches for
+    /// better forms in one of the `passes`.
     fn has_addresses(&self) -> bool {
-        matches!(self.module.target.triple.architecture, Architecture::X86 | Architecture::X86_64)
+        has_addresses(self.module.target.triple.architecture)
     }
 
-    /// Returns `base + index * scale` from a value that a loop carries, if there is one.
-    fn moved(&self, base: PointerValue<'c>, index: ValueId, scale: i64) -> Result<Option<PointerValue<'c>>> {
+    /// True if an addressing mode has one register only.
+    fn has_one_register(&self) -> bool {
+        self.module.target.triple.architecture == Architecture::Wasm32
+    }
+
+    /// True if an addressing mode can scale a register by this number.
+    fn is_mode(&self, scale: i64) -> bool {
+        !self.has_one_register() && matches!(scale, 1 | 2 | 4 | 8)
+    }
+
+    /// Returns `base + index * scale` from a value that a loop carries, if there is one, and true
+    /// if it is known not to precede the base.
+    fn moved(
+        &self,
+        base: PointerValue<'c>,
+        index: ValueId,
+        scale: i64,
+    ) -> Result<Option<(PointerValue<'c>, bool)>> {
         let of_index =
             self.addresses.inductions.iter().rev().filter(|i| i.index == index && i.scale == scale);
         for induction in of_index {
             match induction.moved {
-                Moved::Address { base: of, phi } if of == base => {
-                    return Ok(Some(phi.as_basic_value().into_pointer_value()));
+                Moved::Address { base: of, phi, is_upward } if of == base => {
+                    return Ok(Some((phi.as_basic_value().into_pointer_value(), is_upward)));
                 }
                 Moved::ToEnd { base: of, end, counter } if of == base => {
                     let distance = scaled(&self.builder, counter, scale)?;
-                    return self.plus(&self.builder, end, distance, false).map(Some);
+                    return Ok(Some((self.plus(&self.builder, end, distance, false)?, false)));
                 }
                 Moved::Address { .. } | Moved::ToEnd { .. } => {}
                 Moved::Distance { phi } => {
                     let distance = phi.as_basic_value().into_int_value();
-                    return self.plus(&self.builder, base, distance, false).map(Some);
+                    return Ok(Some((self.plus(&self.builder, base, distance, false)?, false)));
                 }
             }
         }
         Ok(None)
     }
 
-    fn at(&self, base: PointerValue<'c>, distance: i64) -> Result<PointerValue<'c>> {
+    /// Emits an address. The distance becomes part of an instruction of WebAssembly only if the sum
+    /// is known not to wrap around.
+    fn at(&self, Place { base, distance, is_inside }: Place<'c>) -> Result<PointerValue<'c>> {
         match distance {
             0 => Ok(base),
             _ => {
                 let distance = self.module.context.i64_type().const_int(distance as u64, true);
-                self.plus(&self.builder, base, distance, false)
+                self.plus(&self.builder, base, distance, is_inside && self.has_one_register())
             }
         }
     }
@@ -176,9 +213,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
 
     /// True if a loop should count up to zero.
     pub(crate) fn counts_to_zero(&self, index: ValueId, end: IntValue<'c>, body: &Block) -> bool {
-        let many =
-            || self.uses(index, body).iter().filter(|(_, scale)| is_mode(*scale)).count() >= MANY_BASES;
-        self.has_addresses() && !end.is_const() && many()
+        let scaled = || self.uses(index, body).iter().filter(|(_, scale)| self.is_mode(*scale)).count();
+        self.has_addresses() && !end.is_const() && scaled() >= MANY_BASES
     }
 
     /// Opens a loop: creates the values that it carries for its addresses. The builder must be at
@@ -195,9 +231,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
         let uses = self.uses(index, body);
         let few = uses.len() <= FEW_BASES;
+        let most_moved = if self.has_one_register() { MAX_MOVED_ALONE } else { MAX_MOVED };
+        let is_counted = begin.get_sign_extended_constant().is_some_and(|begin| begin >= 0);
         let mut opened: Vec<Induction<'c>> = Vec::new();
         for (base, scale) in uses {
-            if let Some(counter) = counter.filter(|_| is_mode(scale)) {
+            if let Some(counter) = counter.filter(|_| self.is_mode(scale)) {
                 let at_begin = self.module.context.create_builder();
                 at_begin.position_at_end(before);
                 let distance = scaled(&at_begin, end, scale)?;
@@ -207,10 +245,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             let scaled_alike =
                 |i: &Induction<'c>| i.scale == scale && matches!(i.moved, Moved::Distance { .. });
-            if (is_mode(scale) && !few) || opened.iter().any(scaled_alike) {
+            if (self.is_mode(scale) && !few) || opened.iter().any(scaled_alike) {
                 continue;
             }
-            let is_moved = opened.iter().filter(|i| i.phi().is_some()).count() < MAX_MOVED;
+            let is_moved = opened.iter().filter(|i| i.phi().is_some()).count() < most_moved;
             let at_begin = self.module.context.create_builder();
             at_begin.position_at_end(before);
             let distance = scaled(&at_begin, begin, scale)?;
@@ -222,7 +260,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let ty: inkwell::types::BasicTypeEnum<'c> = ty;
             let phi = self.builder.build_phi(ty, "").built()?;
             phi.add_incoming(&[(&initial, before)]);
-            let moved = if is_moved { Moved::Address { base, phi } } else { Moved::Distance { phi } };
+            let is_upward = is_counted && scale >= 0;
+            let moved =
+                if is_moved { Moved::Address { base, phi, is_upward } } else { Moved::Distance { phi } };
             opened.push(Induction { index, scale, moved });
         }
         self.addresses.inductions.extend(&opened);
@@ -262,9 +302,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
     }
 }
 
-/// True if an addressing mode can scale a register by this number.
-fn is_mode(scale: i64) -> bool {
-    matches!(scale, 1 | 2 | 4 | 8)
+/// True if addresses take the forms of an architecture during the translation.
+pub(crate) fn has_addresses(architecture: Architecture) -> bool {
+    matches!(architecture, Architecture::X86 | Architecture::X86_64 | Architecture::Wasm32)
 }
 
 fn scaled<'c>(builder: &Builder<'c>, index: IntValue<'c>, scale: i64) -> Result<IntValue<'c>> {
@@ -317,7 +357,7 @@ impl<'c> Search<'_, '_, 'c> {
             return Some(base);
         }
         let place = self.translator.addresses.places[pointer.index()];
-        place.map(|(base, _)| base).or_else(|| self.translator.value_if_defined(pointer)?.try_into().ok())
+        place.map(|place| place.base).or_else(|| self.translator.value_if_defined(pointer)?.try_into().ok())
     }
 
     fn is_constant(&self, index: ValueId) -> bool {

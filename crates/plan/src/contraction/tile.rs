@@ -126,6 +126,9 @@ pub(super) fn most_rows_of(vectors: u32, lhs_by_lane: bool, target: &Target) -> 
 /// Upper bound of the rows whose accumulators fit the registers, with a vector of columns each and
 /// some registers to spare.
 pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
+    if let Some(registers) = target.registers_in_order() {
+        return (registers.saturating_sub(vectors + 1) / vectors.max(1)).clamp(1, 8);
+    }
     match (vectors, target.vector_registers >= 32) {
         (1..=3, true) => 8,
         (4, true) => 6,

@@ -4,6 +4,7 @@ use super::area::{Area, even};
 use super::dims::ConvolutionDims;
 use super::tiling;
 use crate::contraction::grouping::Grouping;
+use crate::contraction::tile::most_together;
 use target::{Architecture, Target};
 
 /// A tile: an upper bound of the pixels, and the vectors of output features.
@@ -28,6 +29,9 @@ struct Model<'a> {
     summands: i64,
     /// Distance of input pixels, in bytes.
     pixel_bytes: i64,
+    /// Instructions of a product and its addition to a sum.
+    of_product: u32,
+    target: &'a Target,
     /// Bytes of a core's caches.
     l1_bytes: i64,
     l2_bytes: i64,
@@ -51,6 +55,7 @@ pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
     let is_x86 = matches!(target.triple.architecture, Architecture::X86_64);
     let others = if !target.has_fma || target.vector_bytes == 4 { 4 } else { 2 * u32::from(!is_x86) };
     let registers = target.vector_registers.saturating_sub(others);
+    let registers = target.registers_in_order().unwrap_or(registers);
     match vectors {
         1 => registers.saturating_sub(4).min(24),
         _ => registers.saturating_sub(vectors + 1) / vectors,
@@ -92,6 +97,8 @@ pub(super) fn ranked(
         at_once: grouping.map_or(1, |grouping| grouping.rows() as u32),
         summands: dims.taps().saturating_mul(dims.inputs),
         pixel_bytes: dims.groups.saturating_mul(dims.inputs).saturating_mul(element_bytes as i64),
+        of_product: of_product(target),
+        target,
         l1_bytes: i64::try_from(target.l1_bytes).unwrap_or(i64::MAX),
         l2_bytes: i64::try_from(target.l2_bytes).unwrap_or(i64::MAX),
     };
@@ -124,14 +131,20 @@ fn pixels_in_cache(distance: i64) -> u32 {
 
 /// Cycles per summand of a tile without stalls. A cycle issues two loads, two products, and six
 /// instructions in total.
-fn step(pixels: u32, vectors: u32) -> f64 {
+fn step(pixels: u32, vectors: u32, of_product: u32) -> f64 {
     let (sums, loads) = (f64::from(pixels * vectors), f64::from(pixels + vectors));
-    (sums / 2.0).max(loads / 2.0).max(issued(pixels, vectors) / 6.0)
+    (sums / 2.0).max(loads / 2.0).max(issued(pixels, vectors, of_product) / 6.0)
 }
 
 /// Instructions per summand of a tile; products with a single vector read memory directly.
-fn issued(pixels: u32, vectors: u32) -> f64 {
-    f64::from(pixels * vectors + vectors + 3 + if vectors > 1 { pixels } else { 0 })
+fn issued(pixels: u32, vectors: u32, of_product: u32) -> f64 {
+    f64::from(pixels * vectors * of_product + vectors + 3 + if vectors > 1 { pixels } else { 0 })
+}
+
+/// Instructions of a product and its addition to a sum. They do not decide between the tiles of
+/// processors without multiply-add, but engines of WebAssembly add instructions of their own.
+fn of_product(target: &Target) -> u32 {
+    if target.registers_in_order().is_some() && !target.has_relaxed_simd() { 2 } else { 1 }
 }
 
 /// The tile of a kernel gradient.
@@ -175,7 +188,8 @@ impl GradientShape {
             let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
             // Sums wait for one another; slightly more than a full set of them hides that. Each
             // tile reads its pixels anew.
-            let latency = |rows: i64, vectors: u32| step(rows as u32, vectors).max(5.0) + 0.7;
+            let latency =
+                |rows: i64, vectors: u32| step(rows as u32, vectors, of_product(target)).max(5.0) + 0.7;
             let of_rows = |rows: i64| {
                 let rest = if rest > 0 { latency(rows, rest) } else { 0.0 };
                 whole as f64 * latency(rows, vectors) + rest
@@ -223,11 +237,17 @@ impl Model<'_> {
         cost
     }
 
+    /// Upper bound of the sets of sums between which the summands of a tile alternate.
+    fn most_sets(&self, pixels: u32, vectors: u32) -> f64 {
+        let is_limited = self.target.registers_in_order().is_some();
+        if is_limited { f64::from(most_together(pixels * vectors, vectors, self.target)) } else { 4.0 }
+    }
+
     /// Cycles per tile.
     fn tile(&self, pixels: u32, vectors: u32, taps: i64) -> f64 {
         let pixels = pixels.next_multiple_of(self.at_once);
         let sums = f64::from(pixels * vectors);
-        let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, 4.0);
+        let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, self.most_sets(pixels, vectors));
         // Data beyond the first-level cache comes from the next level, at half a line per cycle.
         let panel = f64::from(vectors) * self.vector_bytes as f64;
         let bytes = panel * self.summands as f64;
@@ -235,11 +255,11 @@ impl Model<'_> {
         // fit, they evict one another.
         let crowded = (bytes / (self.l2_bytes as f64 * 0.4)).clamp(1.0, 2.0);
         let streamed = if bytes > self.l1_bytes as f64 / 2.0 { panel / 28.0 * crowded } else { 0.0 };
-        let step = step(pixels, vectors).max(4.0 / split).max(streamed);
+        let step = step(pixels, vectors, self.of_product).max(4.0 / split).max(streamed);
         let steps = (taps * self.inputs) as f64;
         // The first lines of each pixel stall the tile, except as far as instructions of the
         // previous tile are still in flight.
-        let instructions = steps * issued(pixels, vectors);
+        let instructions = steps * issued(pixels, vectors, self.of_product);
         let lines = (self.pixel_bytes as f64 / 64.0).clamp(1.0, 2.0) * f64::from(pixels);
         let waited = 3.0 * lines * (1.0 - 400.0 / instructions.max(400.0));
         // Starting the loops, and one or two cycles of work for each finished sum.

@@ -361,6 +361,8 @@ mod tests {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
         let neon = Target::new("aarch64-linux-gnu", "", "").expect("a valid triple");
+        let web = |features| Target::new("wasm32-unknown-unknown", "", features).expect("a valid triple");
+        let (plain, relaxed) = (web("+simd128"), web("+simd128,+relaxed-simd"));
         let table = [
             // (target, (pixels, window, stride, features)), (pixels of a tile, vectors, lanes,
             // panels outside)
@@ -374,6 +376,8 @@ mod tests {
             (&avx512, (7, 1, 1, (1024, 64)), (6, 4, 16, false)),
             (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
             (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
+            (&plain, (7, 1, 1, (160, 960)), (4, 2, 4, true)),
+            (&relaxed, (7, 1, 1, (160, 960)), (5, 2, 4, true)),
         ];
         for (target, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
             let dims = same(1, pixels, window, stride, inputs, outputs);

@@ -387,7 +387,7 @@ fn lay_out(
 /// Number of registers for the sums of products and for their operands. Without multiply-add, the
 /// products of each vector take a register of their own. Scalars are loaded early.
 pub(super) fn registers_of_sums(lanes: u32, target: &Target) -> u32 {
-    let is_tight = !target.has_fma || lanes == 1;
+    let is_tight = !target.has_fma && !target.has_relaxed_simd() || lanes == 1;
     target.vector_registers.saturating_sub(if is_tight { 4 } else { 0 })
 }
 
