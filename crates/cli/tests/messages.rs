@@ -239,8 +239,6 @@ fn sizes_in_a_config_are_possible_and_have_an_effect() {
     assert!(say(&sized, &["build"]).contains(profile));
     let gpu = say(&sized, &["build", "--target=cuda"]);
     assert!(gpu.contains("'n' in the config have no effect, remove them: programs for GPUs"), "{gpu}");
-    let several = say(&sized, &["build", "--target-cpu=native"]);
-    assert!(several.contains("=2 has no effect, remove it: the program has several named dim"), "{several}");
     // No run could add two arrays of these sizes.
     let apart = say(&n("min: 5 max: 9"), &["run", "--random=1"]);
     assert!(apart.contains("Incompatible shapes: [9] vs. [4] (node 'z'"), "{apart}");
