@@ -2,8 +2,7 @@
 
 use crate::files::outputs;
 use crate::report::text::{print_json, table, with_quantization};
-use aot::ModuleSize;
-use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord};
+use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord, ModuleSize};
 use clap::Args;
 use serde_json::{Value, json};
 use shape::Quantization;
