@@ -25,12 +25,14 @@ struct Windowed {
     outputs: i64,
     /// The number of results for a number of lines or columns.
     results: fn(i64) -> i64,
+    /// Number of lines that are computed together.
+    lines: i64,
 }
 
 impl Windowed {
     /// The module for these sizes, or for all of them, which are then parameters.
     fn text(self, sizes: Option<[i64; 3]>) -> String {
-        let Self { operation, kernel, inputs, outputs, results } = self;
+        let Self { operation, kernel, inputs, outputs, results, .. } = self;
         let array = |sizes: [i64; 3], features: i64, is_open: [bool; 3]| {
             let size = |d: usize| format!("{}{}", if is_open[d] { "<=" } else { "" }, sizes[d]);
             format!("f32[{},{},{},{features}]", size(0), size(1), size(2))
@@ -144,7 +146,8 @@ fn check(windowed: Windowed) -> Result<()> {
         }
         // Images are exact, and so are lines, except of tiles along the left and right borders.
         // A tile has at most 16 pixels.
-        let reach = [results[0], results[1], results[2] + 15, results[3]];
+        let lines = (results[1] + windowed.lines - 1) / windowed.lines * windowed.lines;
+        let reach = [results[0], lines, results[2] + 15, results[3]];
         let borders = (results[0] * 15 * 2 * results[3]) as usize;
         let total = after.array_shape().element_count() as usize;
         let mut changed = 0;
@@ -170,6 +173,7 @@ fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
         inputs,
         outputs,
         results: |n| n,
+        lines: 1,
     };
     let halved = |operation, kernel: [i64; 4], inputs, outputs| Windowed {
         operation,
@@ -177,6 +181,7 @@ fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
         inputs,
         outputs,
         results: |n| (n + 1) / 2,
+        lines: 1,
     };
     let all = [
         same(
@@ -185,6 +190,16 @@ fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
             3,
             5,
         ),
+        // By patches of 2x2 pixels.
+        Windowed {
+            lines: 2,
+            ..same(
+                "convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+                [3, 3, 32, 64],
+                32,
+                64,
+            )
+        },
         same("convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f", [1, 1, 4, 8], 4, 8),
         same(
             "convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=8",

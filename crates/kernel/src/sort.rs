@@ -2,6 +2,7 @@
 //! permutation of each row, and then gather the elements.
 
 pub(crate) mod items;
+mod length;
 mod merge;
 pub(crate) mod network;
 mod numbers;
@@ -15,6 +16,8 @@ use crate::elemental;
 use crate::index::{Index, Position};
 use crate::movement::update::number_of;
 use hlo::Op;
+use hlo::analysis::Extent;
+use length::Length;
 use numbers::{Gathered, Job};
 use operands::Sorting;
 use permutation::{Before, insertion, merge_sort, read_order};
@@ -48,21 +51,22 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
         return Ok(());
     }
     let sorting = Sorting::of(cx, plan)?;
+    let (length, count) = lengths(cx, *dimension, sizes[*dimension], sizes[*dimension]);
     if let Some(plan) = plan {
-        return by_numbers(cx, plan, &sorting, sizes[*dimension]);
+        return by_numbers(cx, plan, &sorting, *dimension, (length, count));
     }
     let scratch = cx.scratch().ok_or_else(|| Error::internal("missing scratch for a sort"))?;
     let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
     let mut indices = vec![Index::default(); sizes.len()];
-    for_rows(cx, &sizes, &rows, &mut indices, &mut |cx, indices| {
+    let needed = needed_rows(cx, sizes.len());
+    for_rows(cx, (&sizes, &needed), &rows, &mut indices, &mut |cx, indices| {
         let at = |index: &Index| {
             let mut indices = indices.to_vec();
             indices[*dimension] = index.clone();
             Position::Multi(indices)
         };
-        let order =
-            merge_sort(cx, scratch, sizes[*dimension], &mut |cx, x, y| sorting.before(cx, &at(x), &at(y)))?;
-        cx.for_range(0, sizes[*dimension], 1, |cx, index| {
+        let order = merge_sort(cx, scratch, length, &mut |cx, x, y| sorting.before(cx, &at(x), &at(y)))?;
+        count.for_each(cx, |cx, index| {
             let from = read_order(cx, order, &index, sizes[*dimension])?;
             for Gathered { operand, result } in &sorting.gathered {
                 let element = cx.load_at(operand, &at(&from))?;
@@ -92,21 +96,23 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
         return Ok(());
     }
     let sorting = Sorting::of(cx, plan)?;
+    let (all, count) = lengths(cx, outer.len(), length, *k);
     if let Some(plan) = plan {
-        return by_numbers(cx, plan, &sorting, *k);
+        return by_numbers(cx, plan, &sorting, outer.len(), (all, count));
     }
     let order = cx.scratch().ok_or_else(|| Error::internal("missing scratch for topk"))?;
     let rows: Vec<usize> = (0..outer.len()).collect();
     let mut indices = vec![Index::default(); outer.len()];
-    for_rows(cx, outer, &rows, &mut indices, &mut |cx, indices| {
+    let needed = needed_rows(cx, sizes.len());
+    for_rows(cx, (outer, &needed), &rows, &mut indices, &mut |cx, indices| {
         let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
         let before: &mut Before<'_> = &mut |cx, x, y| sorting.before(cx, &at(x), &at(y));
         let order = if *k <= plan::FEW && *k <= length / 4 {
-            insertion(cx, order, *k, length, before).map(|()| order)?
+            insertion(cx, order, *k, all, before).map(|()| order)?
         } else {
-            merge_sort(cx, order, length, before)?
+            merge_sort(cx, order, all, before)?
         };
-        cx.for_range(0, *k, 1, |cx, index| {
+        count.for_each(cx, |cx, index| {
             let from = read_order(cx, order, &index, length)?;
             let element = cx.load_at(&as_bits(&operand), &at(&from))?;
             cx.store_at(&as_bits(&values), &at(&index), element)?;
@@ -118,12 +124,39 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
     })
 }
 
-/// Sorts by numeric keys. The first `count` elements of each sequence are needed.
-fn by_numbers(cx: &mut KernelContext<'_>, plan: &SortPlan, sorting: &Sorting<'_>, count: i64) -> Result<()> {
+/// Returns how many elements of each sequence along a dimension of the root are sorted, and how many
+/// sorted ones are needed.
+fn lengths(cx: &KernelContext<'_>, dimension: usize, length: i64, count: i64) -> (Length, Length) {
+    let root = cx.fusion().root;
+    let at = |extents: Vec<Option<Extent>>| extents.get(dimension).copied().flatten();
+    (Length::of(cx, length, at(cx.significant(root))), Length::of(cx, count, at(cx.needed(root))))
+}
+
+/// Returns how many indices of each dimension of the root are needed.
+fn needed_rows(cx: &KernelContext<'_>, rank: usize) -> Vec<Option<Extent>> {
+    let mut needed = cx.needed(cx.fusion().root);
+    needed.resize(rank, None);
+    needed
+}
+
+/// Sorts by numeric keys along a dimension, given the numbers of elements that are sorted and that
+/// are needed.
+fn by_numbers(
+    cx: &mut KernelContext<'_>,
+    plan: &SortPlan,
+    sorting: &Sorting<'_>,
+    dimension: usize,
+    (length, count): (Length, Length),
+) -> Result<()> {
+    let sizes = cx.results()[0].shape.sizes();
+    let needed = needed_rows(cx, sizes.len());
     let job = Job {
         plan,
         key: &sorting.key,
+        length,
         count,
+        outer: (sizes[..dimension].to_vec(), needed[..dimension].to_vec()),
+        inner: (sizes[dimension + 1..].to_vec(), needed[dimension + 1..].to_vec()),
         keys: sorting.keys.as_ref(),
         places: sorting.places.as_ref(),
         gathered: &sorting.gathered,
@@ -131,17 +164,17 @@ fn by_numbers(cx: &mut KernelContext<'_>, plan: &SortPlan, sorting: &Sorting<'_>
     job.emit(cx, &mut |cx, x, y| sorting.before(cx, x, y))
 }
 
-/// Runs the body for each index of some dimensions.
+/// Runs the body for each needed index of some dimensions.
 fn for_rows(
     cx: &mut KernelContext<'_>,
-    sizes: &[i64],
+    (sizes, needed): (&[i64], &[Option<Extent>]),
     dimensions: &[usize],
     indices: &mut Vec<Index>,
     body: &mut Row<'_>,
 ) -> Result<()> {
     let Some((&outer, inner)) = dimensions.split_first() else { return body(cx, indices) };
-    cx.for_range(0, sizes[outer], 1, |cx, index| {
+    cx.for_needed_indices((0, sizes[outer], needed[outer]), |cx, index| {
         indices[outer] = index;
-        for_rows(cx, sizes, inner, indices, body)
+        for_rows(cx, (sizes, needed), inner, indices, body)
     })
 }

@@ -10,6 +10,7 @@ mod extent;
 mod masks;
 mod reversals;
 mod rules;
+mod significant;
 mod starts;
 
 pub use extent::{Extent, linear_extent};
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 pub struct NeededSizes {
     arrays: BTreeMap<(ComputationId, InstructionId), Vec<Option<Extent>>>,
     summands: BTreeMap<(ComputationId, InstructionId), Extent>,
-    reduced: BTreeMap<(ComputationId, InstructionId), Vec<Option<Extent>>>,
+    significant: BTreeMap<(ComputationId, InstructionId), Vec<Option<Extent>>>,
 }
 
 impl NeededSizes {
@@ -67,10 +68,12 @@ impl NeededSizes {
         self.arrays.get(&(computation, id)).map(Vec::as_slice)
     }
 
-    /// Returns, for each dimension of the array that a `reduce` reads, the number of first elements
-    /// beyond which elements do not change the result. `None` if none does.
-    pub fn reduced(&self, computation: ComputationId, id: InstructionId) -> Option<&[Option<Extent>]> {
-        self.reduced.get(&(computation, id)).map(Vec::as_slice)
+    /// Returns, for each dimension of the array that an instruction walks along, the number of first
+    /// elements beyond which elements do not change what is read of the result: the operand of a
+    /// `reduce`, a `reduce-window`, a `sort`, or a `topk`, and the updates of a `scatter`. `None` if
+    /// all may. Sorts, `topk`, and scatters then read nothing beyond.
+    pub fn significant(&self, computation: ComputationId, id: InstructionId) -> Option<&[Option<Extent>]> {
+        self.significant.get(&(computation, id)).map(Vec::as_slice)
     }
 
     /// Returns the number of summands of a dot that are not known to be 0, if it can leave out the
@@ -173,10 +176,16 @@ impl Analysis<'_> {
             if need.iter().all(Option::is_none) && !runs(&computation[id]) {
                 continue;
             }
-            if let [Some(extents)] = &need[..]
-                && extents.iter().any(Option::is_some)
-            {
-                self.found.arrays.insert((at, id), extents.clone());
+            let extents = match (&need[..], computation[id].op()) {
+                ([one], _) => one.clone(),
+                // The leaves have the same sizes, but for the number of elements of `topk`.
+                (leaves, Op::Sort { .. } | Op::TopK { .. } | Op::Scatter { .. }) => {
+                    leaves.iter().cloned().reduce(joined).flatten()
+                }
+                _ => None,
+            };
+            if let Some(extents) = extents.filter(|extents| extents.iter().any(Option::is_some)) {
+                self.found.arrays.insert((at, id), extents);
             }
             self.operands(at, id, &need);
         }
@@ -247,25 +256,19 @@ impl Analysis<'_> {
                 } else if let [Some(extents)] = &mut needs[0][..] {
                     for (d, &size) in dynamic_slice_sizes.iter().enumerate() {
                         let start = self.masks.start(at, operands[1 + d]);
-                        extents[d] = extents[d].or(start.and_then(|start| start.plus(size)));
+                        extents[d] = extent::least(extents[d], start.and_then(|start| start.plus(size)));
                     }
                 }
                 for (&operand, more) in operands.iter().zip(needs) {
                     self.add(at, operand, &more);
                 }
             }
-            op => {
-                if let Op::Reduce { dimensions, to_apply } = op
-                    && let &[array, initial] = operands
-                {
-                    let mut extents = self.masks.unlike((at, array), (at, initial), *to_apply);
-                    let others = (0..extents.len()).filter(|d| !dimensions.contains(d));
-                    others.for_each(|d| extents[d] = None);
-                    if extents.iter().any(Option::is_some) {
-                        self.found.reduced.insert((at, id), extents);
-                    }
+            _ => {
+                let mut needs = operand_needs(computation, id, need);
+                if let Some(extents) = self.significant_elements(at, id, need, &mut needs) {
+                    self.found.significant.insert((at, id), extents);
                 }
-                for (&operand, more) in operands.iter().zip(operand_needs(computation, id, need)) {
+                for (&operand, more) in operands.iter().zip(needs) {
                     self.add(at, operand, &more);
                 }
             }

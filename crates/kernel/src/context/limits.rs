@@ -30,8 +30,8 @@ impl<'a> Sizes<'a> {
     pub(crate) fn parameters(&self, fusion: &Fusion<'_>) -> BTreeSet<usize> {
         let of_instruction = |id: InstructionId| {
             let array = self.needed.array(self.body, id).unwrap_or_default().iter().copied();
-            let reduced = self.needed.reduced(self.body, id).unwrap_or_default().iter().copied();
-            array.chain(reduced).chain([self.needed.summands(self.body, id)]).flatten()
+            let significant = self.needed.significant(self.body, id).unwrap_or_default().iter().copied();
+            array.chain(significant).chain([self.needed.summands(self.body, id)]).flatten()
         };
         let all = fusion.instructions().into_iter().flat_map(of_instruction);
         all.map(|extent| extent.parameter).collect()
@@ -66,10 +66,11 @@ impl KernelContext<'_> {
         needed_for(self.fusion.body, result, &extents, id).unwrap_or_else(|| vec![None; rank])
     }
 
-    /// Returns, for each dimension of the array that a reduction in the body reads, the number of
-    /// first elements beyond which none changes the result.
-    pub(crate) fn needed_of_reduced(&self, reduce: InstructionId) -> Vec<Option<Extent>> {
-        let found = self.sizes.as_ref().and_then(|sizes| sizes.needed.reduced(sizes.body, reduce));
+    /// Returns, for each dimension of the array that an instruction in the body walks along, the
+    /// number of first elements beyond which none changes what is read of the result
+    /// ([`NeededSizes::significant`]).
+    pub(crate) fn significant(&self, id: InstructionId) -> Vec<Option<Extent>> {
+        let found = self.sizes.as_ref().and_then(|sizes| sizes.needed.significant(sizes.body, id));
         found.map(<[_]>::to_vec).unwrap_or_default()
     }
 
@@ -102,39 +103,47 @@ impl KernelContext<'_> {
         Ok(value)
     }
 
-    /// Like `for_range_carrying` from 0, but ends with the step that covers the extent.
+    /// Like `for_range_carrying`, but ends with the step that covers the extent.
     pub(crate) fn for_needed(
         &mut self,
-        (end, extent): (i64, Option<Extent>),
+        (begin, end, extent): (i64, i64, Option<Extent>),
         step: i64,
         initial: &[ValueId],
-        mut body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+        body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        let Some(extent) = extent.filter(|&extent| !self.covers(extent, end)) else {
-            return self.for_range_carrying(0, end, step, initial, body);
-        };
-        let (begin, limit) = (self.index(0), self.extent(extent, end)?);
-        self.for_carrying(begin, limit, step, initial, |cx, index, carried| {
-            cx.facts.insert(index, Facts { min: 0, max: (end - 1).max(0) / step * step, multiple: step });
-            cx.scoped(|cx| body(cx, Index::scalar(index), carried))
-        })
-    }
-
-    /// Like `for_range` with steps of 1, but ends at an extent.
-    pub(crate) fn for_needed_indices(
-        &mut self,
-        (begin, end, extent): (i64, i64, Option<Extent>),
-        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
-    ) -> Result<()> {
+        let mut body = body;
         let Some(extent) = extent.filter(|&extent| begin < end && !self.covers(extent, end)) else {
-            return self.for_range(begin, end, 1, body);
+            return self.for_range_carrying(begin, end, step, initial, body);
         };
         let (from, limit) = (self.index(begin), self.extent(extent, end)?);
-        self.for_carrying(from, limit, 1, &[], |cx, index, _| {
-            cx.facts.insert(index, Facts::range(begin, end - 1));
-            cx.scoped(|cx| body(cx, Index::scalar(index))).map(|()| Vec::new())
+        self.for_steps((from, limit), (begin, end), step, initial, &mut body)
+    }
+
+    /// Like `for_needed` with steps of 1 that carry nothing.
+    pub(crate) fn for_needed_indices(
+        &mut self,
+        range: (i64, i64, Option<Extent>),
+        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
+    ) -> Result<()> {
+        self.for_needed(range, 1, &[], |cx, index, _| body(cx, index).map(|()| Vec::new())).map(|_| ())
+    }
+
+    /// Runs `body` for steps between two numbers that are computed at run time. They lie between two
+    /// known ones, a multiple of the step from the first of these.
+    pub(crate) fn for_steps(
+        &mut self,
+        (from, to): (ValueId, ValueId),
+        (begin, end): (i64, i64),
+        step: i64,
+        initial: &[ValueId],
+        body: &mut dyn FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        self.for_carrying(from, to, step, initial, |cx, index, carried| {
+            let max = begin + (end - 1 - begin).max(0) / step * step;
+            let multiple = if begin % step == 0 { step } else { 1 };
+            cx.facts.insert(index, Facts { min: begin, max, multiple });
+            cx.scoped(|cx| body(cx, Index::scalar(index), carried))
         })
-        .map(|_| ())
     }
 
     /// Returns a span that ends at an extent. Its steps have `width` indices each.
@@ -237,7 +246,8 @@ pub(crate) fn lesser(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId
     b.select(is_less, x, y)
 }
 
-fn greater(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+/// Returns the greater of two numbers.
+pub(crate) fn greater(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     let is_less = b.compare(Predicate::Less, x, y);
     b.select(is_less, y, x)
 }

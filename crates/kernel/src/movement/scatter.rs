@@ -7,6 +7,7 @@ use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::movement::update::{copy_operand, number_of};
+use hlo::analysis::Extent;
 use hlo::{ComputationId, Op, ScatterDimensionNumbers};
 use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, ValueId};
 use support::{Error, Result};
@@ -28,6 +29,8 @@ pub(crate) struct Scatter<'a> {
     lanes: u32,
     /// Dimensions of the updates whose indices the caller sets.
     fixed: Vec<usize>,
+    /// Numbers of updates along each dimension that may be in range, unless all may.
+    limits: Vec<Option<Extent>>,
 }
 
 /// Writes the result. Windows that exceed the operand are skipped.
@@ -60,6 +63,8 @@ impl<'a> Scatter<'a> {
         }
         let is_dropped =
             |d: &usize| numbers.inserted_window_dims.contains(d) || numbers.input_batching_dims.contains(d);
+        let mut limits = cx.significant(cx.fusion().root);
+        limits.resize(update_sizes.len(), None);
         let spanned: Vec<usize> = (0..sizes.len()).filter(|d| !is_dropped(d)).collect();
         Ok(Some(Scatter {
             numbers,
@@ -72,6 +77,7 @@ impl<'a> Scatter<'a> {
             spanned,
             lanes: 1,
             fixed: Vec::new(),
+            limits,
         }))
     }
 
@@ -117,7 +123,8 @@ impl Scatter<'_> {
         update: &mut Vec<Index>,
     ) -> Result<()> {
         if let Some((&outer, inner)) = dimensions.split_first() {
-            return cx.for_range(0, self.update_sizes[outer], 1, |cx, index| {
+            let indices = (0, self.update_sizes[outer], self.limits[outer]);
+            return cx.for_needed_indices(indices, |cx, index| {
                 update[outer] = index;
                 self.for_batch(cx, inner, update)
             });

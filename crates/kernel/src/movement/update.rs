@@ -1,7 +1,9 @@
 //! Dynamic update of a slice: copies the operand or updates it in place, then writes the update.
 
 use crate::context::KernelContext;
+use crate::context::limits::greater;
 use crate::context::parameters::Memory;
+use crate::context::tasks::Span;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::loops;
@@ -111,9 +113,23 @@ pub(crate) fn copy_operand(cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
     if cx.is_same_memory(memory.pointer, result.pointer) {
         return Ok(());
     }
-    let bytes = cx.index(result.shape.byte_size() as i64);
-    cx.copy_bytes(result.pointer, memory.pointer, bytes);
-    Ok(())
+    let (sizes, size) = (result.shape.sizes(), result.shape.element_type.byte_size() as i64);
+    let mut needed = cx.needed(cx.fusion().root);
+    needed.resize(sizes.len(), None);
+    let all = Span::All(result.shape.byte_size() as i64 / size.max(1));
+    cx.for_needed_parts(all, &sizes, &needed, &mut |cx, part| {
+        let Span::Part { begin, end, .. } = part else {
+            let bytes = cx.index(result.shape.byte_size() as i64);
+            cx.copy_bytes(result.pointer, memory.pointer, bytes);
+            return Ok(());
+        };
+        let (to, from) = (cx.offset(result.pointer, begin, size), cx.offset(memory.pointer, begin, size));
+        let (count, zero) = (cx.sub(end, begin), cx.index(0));
+        let count = greater(cx, count, zero);
+        let bytes = cx.mul_constant(count, size);
+        cx.copy_bytes(to, from, bytes);
+        Ok(())
+    })
 }
 
 /// Returns the values of some elements, for loops that carry them.

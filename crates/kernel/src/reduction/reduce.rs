@@ -51,7 +51,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.loops.len()).partition(|&number| is_reduced[plan.loops[number].dimension]);
-    let limits = KernelContext::loop_extents(&plan.loops, &sizes, &cx.needed_of_reduced(cx.fusion().root));
+    let limits = KernelContext::loop_extents(&plan.loops, &sizes, &cx.significant(cx.fusion().root));
     let limit = reduced.first().and_then(|&number| limits[number]);
     let reduced = reduced.into_iter().map(|number| plan.loops[number]).collect();
     let steps: Vec<i64> = kept.iter().map(|&number| plan.steps(number)).collect();

@@ -227,8 +227,9 @@ impl Windows<'_> {
         let width = i64::from(lanes);
         let block = width * i64::from(self.plan.vectors);
         let blocks = begin + (end - begin) / block * block;
-        cx.for_range(begin, blocks, block, |cx, index| {
-            self.block(cx, &index, lanes, self.plan.vectors, place)
+        let needed = self.needed[self.counts.len() - 1];
+        cx.for_needed((begin, blocks, needed), block, &[], |cx, index, _| {
+            self.block(cx, &index, lanes, self.plan.vectors, place).map(|()| Vec::new())
         })?;
         let rest = ((end - blocks) / width) as u32;
         if rest > 0 {

@@ -66,7 +66,7 @@ fn needed_columns(
     let mut all = Vec::new();
     for &id in plan.sweeps.iter().flat_map(|sweep| &sweep.reductions) {
         let array = cx.fusion().body[id].operands()[0];
-        let extents = cx.needed_of_reduced(id);
+        let extents = cx.significant(id);
         let is_walked = cx.shape(array)?.sizes() == plan.sizes;
         all.push(extents.get(column.dimension).copied().flatten().filter(|_| is_walked));
     }
@@ -245,7 +245,7 @@ impl Walk<'_> {
             pending = self.vector(cx, innermost, &begin, indices, &mut sums[last..], slot)?;
         }
         if rounds > 0 {
-            sums = cx.for_needed((rounds, self.row.columns), round, &sums, |cx, index, sums| {
+            sums = cx.for_needed((0, rounds, self.row.columns), round, &sums, |cx, index, sums| {
                 let mut sums = sums.to_vec();
                 let mut written = Pending::new();
                 for k in 0..i64::from(self.sweep.vectors) {

@@ -3,7 +3,7 @@
 
 use super::network::{Item, Rows, exchange, precedes};
 use crate::transpose::transpose;
-use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
 use support::{Error, Result};
 
 /// Converts blocks of rows to runs: the items of each lane become contiguous.
@@ -12,11 +12,12 @@ pub(super) fn lanes_to_runs(
     rows: Rows,
     from: ValueId,
     to: ValueId,
-    count: i64,
+    count: ValueId,
 ) -> Result<()> {
     let lanes = i64::from(rows.lanes);
-    let run = count / lanes * rows.row_bytes();
-    let (zero, end) = (b.index(0), b.index(count / lanes));
+    let (zero, log) = (b.index(0), b.index(i64::from(rows.lanes.ilog2())));
+    let end = b.binary(BinaryOp::ShiftRightLogical, count, log);
+    let run = b.mul_constant(end, rows.row_bytes());
     b.for_each(zero, end, 1, |b, block| {
         let from = b.offset(from, block, lanes * rows.row_bytes());
         let to = b.offset(to, block, rows.row_bytes());
@@ -27,7 +28,9 @@ pub(super) fn lanes_to_runs(
                 vectors.push(b.load(rows.ty(), address, rows.part_bytes() as u32));
             }
             for (lane, &vector) in transpose(b, &vectors).iter().enumerate() {
-                let address = b.offset_bytes(to, lane as i64 * run + part * rows.part_bytes());
+                let start = b.mul_constant(run, lane as i64);
+                let address = b.offset(to, start, 1);
+                let address = b.offset_bytes(address, part * rows.part_bytes());
                 b.store(vector, address, rows.part_bytes() as u32);
             }
         }
@@ -42,44 +45,44 @@ pub(super) fn merge_runs(
     rows: Rows,
     from: ValueId,
     to: ValueId,
-    length: i64,
-    count: i64,
+    length: ValueId,
+    count: ValueId,
 ) -> Result<ValueId> {
-    let runs = (count + length - 1) / length;
-    let passes = i64::from(64 - (runs - 1).leading_zeros());
-    let (zero, end, length) = (b.index(0), b.index(passes), b.index(length));
-    let last = b.for_carrying(zero, end, 1, &[length, from, to], |b, _, carried| {
-        let &[length, from, to] = carried else {
-            return Err(Error::internal("expected three carried values"));
-        };
-        let count = b.index(count);
-        let zero = b.index(0);
-        let both = b.add(length, length);
-        b.while_carrying(
-            &[zero],
-            |b, first| Ok(b.compare(Predicate::Less, first[0], count)),
-            |b, first| {
-                let middle = b.add(first[0], length);
-                let middle = least(b, middle, count);
-                let next = b.add(first[0], both);
-                let end = least(b, next, count);
-                let is_alone = b.compare(Predicate::Equal, middle, end);
-                let bounds = [first[0], middle, end].map(|row| b.mul_constant(row, rows.row_bytes()));
-                b.if_else(
-                    is_alone,
-                    |b| {
-                        let (to, from) = (b.offset(to, bounds[0], 1), b.offset(from, bounds[0], 1));
-                        let bytes = b.sub(bounds[2], bounds[0]);
-                        b.copy_bytes(to, from, bytes);
-                        Ok(Vec::new())
-                    },
-                    |b| merge(b, rows, from, to, bounds).map(|()| Vec::new()),
-                )?;
-                Ok(vec![next])
-            },
-        )?;
-        Ok(vec![both, to, from])
-    })?;
+    let last = b.while_carrying(
+        &[length, from, to],
+        |b, carried| Ok(b.compare(Predicate::Less, carried[0], count)),
+        |b, carried| {
+            let &[length, from, to] = carried else {
+                return Err(Error::internal("expected three carried values"));
+            };
+            let zero = b.index(0);
+            let both = b.add(length, length);
+            b.while_carrying(
+                &[zero],
+                |b, first| Ok(b.compare(Predicate::Less, first[0], count)),
+                |b, first| {
+                    let middle = b.add(first[0], length);
+                    let middle = least(b, middle, count);
+                    let next = b.add(first[0], both);
+                    let end = least(b, next, count);
+                    let is_alone = b.compare(Predicate::Equal, middle, end);
+                    let bounds = [first[0], middle, end].map(|row| b.mul_constant(row, rows.row_bytes()));
+                    b.if_else(
+                        is_alone,
+                        |b| {
+                            let (to, from) = (b.offset(to, bounds[0], 1), b.offset(from, bounds[0], 1));
+                            let bytes = b.sub(bounds[2], bounds[0]);
+                            b.copy_bytes(to, from, bytes);
+                            Ok(Vec::new())
+                        },
+                        |b| merge(b, rows, from, to, bounds).map(|()| Vec::new()),
+                    )?;
+                    Ok(vec![next])
+                },
+            )?;
+            Ok(vec![both, to, from])
+        },
+    )?;
     Ok(last[1])
 }
 
@@ -146,7 +149,7 @@ fn merge(
     let (high, backs) = back.take(b, [last_first, last]);
     let half = b.sub(end, first);
     let one = b.index(1);
-    let half = b.binary(nest::BinaryOp::ShiftRightLogical, half, one);
+    let half = b.binary(BinaryOp::ShiftRightLogical, half, one);
     let zero = b.index(0);
     let initial = [&fronts[..], &backs, &low, &high].concat();
     let words = rows.words as usize;

@@ -7,7 +7,7 @@
 //! eight vectors in registers. Rows beyond the end are treated as the last item in sort order, so
 //! comparisons with them change nothing. Accesses to them go to one spare row that holds this item.
 
-use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, UnaryOp, ValueId};
 use support::Result;
 
 /// Number of rows that are in registers together.
@@ -138,7 +138,9 @@ pub(super) struct Network {
     /// Offset in bytes from the base to the row that holds the last item in sort order.
     pub(super) spare: ValueId,
     /// Number of rows; a multiple of eight.
-    pub(super) count: i64,
+    pub(super) count: ValueId,
+    /// The largest number of rows.
+    pub(super) most: i64,
 }
 
 /// Stages that run together.
@@ -152,8 +154,8 @@ struct Pass {
 
 impl Network {
     pub(super) fn sort(&self, b: &mut FunctionBuilder) -> Result<()> {
-        let (zero, end) = (b.index(0), b.index(self.count));
-        b.for_each(zero, end, GROUP, |b, first| {
+        let zero = b.index(0);
+        b.for_each(zero, self.count, GROUP, |b, first| {
             let at = b.offset(self.base, first, self.rows.row_bytes());
             let place = |b: &mut FunctionBuilder, k: i64| b.offset_bytes(at, k * self.rows.row_bytes());
             let mut items = Vec::new();
@@ -168,11 +170,16 @@ impl Network {
             }
             Ok(())
         })?;
-        let levels = i64::from(64 - (self.count - 1).leading_zeros());
+        let levels = i64::from(64 - (self.most - 1).leading_zeros());
         if levels <= 3 {
             return Ok(());
         }
-        let (first, end) = (b.index(4), b.index(levels + 1));
+        let (first, bits) = (b.index(4), b.index(65));
+        let last = b.add_constant(self.count, -1);
+        let is_none = b.compare(Predicate::Less, last, zero);
+        let last = b.select(is_none, zero, last);
+        let unused = b.unary(UnaryOp::CountLeadingZeros, last);
+        let end = b.sub(bits, unused);
         b.for_each(first, end, 1, |b, level| self.level(b, level, levels))
     }
 
@@ -219,11 +226,10 @@ impl Network {
         let stages = b.index(i64::from(pass.stages));
         let stride = b.binary(BinaryOp::ShiftLeft, one, log);
         let log_of_block = b.add(log, stages);
-        let count = b.index(self.count);
-        let blocks = b.binary(BinaryOp::ShiftRightLogical, count, log_of_block);
+        let blocks = b.binary(BinaryOp::ShiftRightLogical, self.count, log_of_block);
         let whole = b.binary(BinaryOp::ShiftLeft, blocks, log);
         let in_blocks = b.binary(BinaryOp::ShiftLeft, blocks, log_of_block);
-        let rest = b.sub(count, in_blocks);
+        let rest = b.sub(self.count, in_blocks);
         let is_less = b.compare(Predicate::Less, rest, stride);
         let more = b.select(is_less, rest, stride);
         let all = b.add(whole, more);
@@ -292,8 +298,7 @@ impl Network {
             let row = b.add(start, distance);
             let mut offset = b.mul_constant(row, bytes);
             if is_checked {
-                let count = b.index(self.count);
-                let is_there = b.compare(Predicate::Less, row, count);
+                let is_there = b.compare(Predicate::Less, row, self.count);
                 offset = b.select(is_there, offset, self.spare);
             }
             addresses.push(b.offset(self.base, offset, 1));

@@ -2,16 +2,19 @@
 //! converted to the results.
 
 use super::items::{is_nan, items, keys_of, places_of, read_keys, write_keys, write_places};
+use super::length::Length;
 use super::merge::{lanes_to_runs, merge_runs};
 use super::network::{Item, Network, Rows};
 use super::permutation::{merge_sort, read_order};
 use crate::context::KernelContext;
+use crate::context::limits::{greater, lesser};
 use crate::context::parameters::Memory;
 use crate::context::tasks::Span;
 use crate::index::{Facts, Index, Position};
 use crate::transpose::transpose;
+use hlo::analysis::{Extent, linear_extent};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, UnaryOp, ValueId};
-use plan::{SortLayout, SortPlan};
+use plan::{NETWORK_ROWS, SortLayout, SortPlan};
 use support::Result;
 
 /// Returns whether the element at the first of two positions belongs before the one at the second.
@@ -27,8 +30,14 @@ pub(crate) struct Gathered {
 pub(super) struct Job<'a> {
     pub(super) plan: &'a SortPlan,
     pub(super) key: &'a Memory,
+    /// Number of elements of each sequence that are sorted.
+    pub(super) length: Length,
     /// Number of sorted elements of each sequence that are needed.
-    pub(super) count: i64,
+    pub(super) count: Length,
+    /// Sizes of the dimensions before the sorted one and after it, and the sequences that are
+    /// needed.
+    pub(super) outer: (Vec<i64>, Vec<Option<Extent>>),
+    pub(super) inner: (Vec<i64>, Vec<Option<Extent>>),
     /// Receives the elements of the keys.
     pub(super) keys: Option<&'a Memory>,
     /// Receives the places.
@@ -66,15 +75,6 @@ struct Buffers {
     places: ValueId,
 }
 
-/// Blocks of a sequence that are sorted separately.
-#[derive(Clone, Copy)]
-struct Blocks {
-    /// Number of vectors per block.
-    vectors: i64,
-    /// Number of blocks.
-    chunks: i64,
-}
-
 impl Job<'_> {
     pub(super) fn emit(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<()> {
         cx.with_lanes(self.plan.lanes, |cx| self.emit_tasks(cx, before))
@@ -96,16 +96,20 @@ impl Job<'_> {
             let places = cx.offset_bytes(scratch, self.plan.places_offset());
             let buffers = Buffers { rows, items, other, places };
             match self.plan.layout {
-                SortLayout::Along { vectors, chunks } => {
+                SortLayout::Along { vectors, .. } => {
                     let [_, length, inner] = self.plan.sizes;
-                    cx.for_span(span, 1, |cx, row| {
-                        let (block, within) = cx.div_rem(&row, inner)?;
-                        let [from, to] = [length, self.count].map(|length| Elements {
-                            first: block.times(length * inner).plus(&within),
-                            step: inner,
-                            across: 0,
-                        });
-                        self.along(cx, &buffers, Blocks { vectors, chunks }, &from, &to, before)
+                    let sizes = [&self.outer.0[..], &self.inner.0].concat();
+                    let needed = [&self.outer.1[..], &self.inner.1].concat();
+                    cx.for_needed_parts(span, &sizes, &needed, &mut |cx, span| {
+                        cx.for_span(span, 1, |cx, row| {
+                            let (block, within) = cx.div_rem(&row, inner)?;
+                            let [from, to] = [length, self.count.most].map(|length| Elements {
+                                first: block.times(length * inner).plus(&within),
+                                step: inner,
+                                across: 0,
+                            });
+                            self.along(cx, &buffers, vectors, &from, &to, before)
+                        })
                     })
                 }
                 SortLayout::Across => {
@@ -128,15 +132,25 @@ impl Job<'_> {
         let sequences = if inner > 1 { inner } else { outer };
         let whole = sequences / lanes;
         let all = (sequences + lanes - 1) / lanes;
+        let (sizes, needed) = if inner > 1 { &self.inner } else { &self.outer };
+        let needed = linear_extent(sizes, needed);
         let mut of_block = |cx: &mut KernelContext<'_>, block: &Index, span: Span| {
             let (begin, end) = match span {
-                Span::All(_) => (cx.index(0), cx.index(all)),
+                Span::All(_) => (cx.index(0), Length::of(cx, sequences, needed).steps(cx, lanes)?),
                 Span::Part { begin, end, .. } => {
                     // The remainder belongs to the task of the group that it overlaps.
                     let steps = cx.index(whole);
                     let is_last = cx.compare(Predicate::Equal, end, steps);
                     let all = cx.index(all);
-                    (begin, cx.select(is_last, all, end))
+                    let end = cx.select(is_last, all, end);
+                    let needed = Length::of(cx, sequences, needed);
+                    match needed.extent {
+                        Some(_) => {
+                            let steps = needed.steps(cx, lanes)?;
+                            (begin, lesser(cx, end, steps))
+                        }
+                        None => (begin, end),
+                    }
                 }
             };
             cx.for_dynamic(begin, end, all, &[], |cx, group, _| {
@@ -146,7 +160,7 @@ impl Job<'_> {
                 let first = cx.select(is_less, first, limit);
                 cx.learn(first, Facts::range(0, sequences - lanes));
                 let first = Index::scalar(first);
-                let [from, to] = [length, self.count].map(|length| match inner {
+                let [from, to] = [length, self.count.most].map(|length| match inner {
                     1 => Elements { first: first.times(length), step: 1, across: length },
                     _ => Elements { first: block.times(length * inner).plus(&first), step: inner, across: 1 },
                 });
@@ -157,7 +171,10 @@ impl Job<'_> {
         if inner == 1 || outer == 1 {
             return of_block(cx, &Index::constant(0), span);
         }
-        cx.for_span(span, 1, |cx, block| of_block(cx, &block, Span::All(whole)))
+        let (sizes, needed) = &self.outer;
+        cx.for_needed_parts(span, sizes, needed, &mut |cx, span| {
+            cx.for_span(span, 1, |cx, block| of_block(cx, &block, Span::All(whole)))
+        })
     }
 
     /// Sorts sequences in lanes, one per lane.
@@ -169,7 +186,7 @@ impl Job<'_> {
         to: &Elements,
         before: &mut Before<'_>,
     ) -> Result<()> {
-        let (rows, items_at, length) = (buffers.rows, buffers.items, self.plan.sizes[1]);
+        let (rows, items_at) = (buffers.rows, buffers.items);
         let bytes = rows.row_bytes();
         let lanes = i64::from(self.plan.lanes);
         let row_at = |cx: &mut KernelContext<'_>, index: &Index| -> Result<ValueId> {
@@ -177,7 +194,7 @@ impl Job<'_> {
             Ok(cx.offset(items_at, number, bytes))
         };
         if from.across == 1 {
-            cx.for_range(0, length, 1, |cx, index| {
+            self.length.for_each(cx, |cx, index| {
                 let keys = read_keys(cx, &self.plan.key, self.key, &from.at(&index, &Index::lanes(1)))?;
                 let place = cx.vector_value(&index, 1)?;
                 let places = cx.splat(place, self.plan.lanes);
@@ -187,8 +204,7 @@ impl Job<'_> {
                 Ok(())
             })?;
         } else {
-            let whole = length / lanes * lanes;
-            cx.for_range(0, whole, lanes, |cx, first| {
+            self.length.for_whole(cx, lanes, |cx, first| {
                 let mut keys = Vec::new();
                 for sequence in 0..lanes {
                     let position = from.at(&first.plus(&Index::lanes(1)), &Index::constant(sequence));
@@ -204,7 +220,7 @@ impl Job<'_> {
                 }
                 Ok(())
             })?;
-            cx.for_range(whole, length, 1, |cx, index| {
+            self.length.for_rest(cx, lanes, |cx, index| {
                 cx.for_range(0, lanes, 1, |cx, lane| {
                     let item = self.read_one(cx, from.at(&index, &lane), &index)?;
                     let row = row_at(cx, &index)?;
@@ -215,10 +231,11 @@ impl Job<'_> {
                 })
             })?;
         }
-        let count = self.plan.rows();
-        self.fill(cx, buffers, length, count)?;
+        let groups = self.length.steps(cx, NETWORK_ROWS)?;
+        let (begin, count) = (self.length.value(cx)?, cx.mul_constant(groups, NETWORK_ROWS));
+        self.fill(cx, buffers, begin, count)?;
         let spare = cx.index(-bytes);
-        Network { rows, base: items_at, spare, count }.sort(cx)?;
+        Network { rows, base: items_at, spare, count, most: self.plan.rows() }.sort(cx)?;
         self.write_across(cx, buffers, to)?;
         if self.gathered.is_empty() {
             return Ok(());
@@ -240,15 +257,14 @@ impl Job<'_> {
         let (rows, lanes) = (buffers.rows, i64::from(self.plan.lanes));
         let bytes = rows.row_bytes();
         if to.across == 1 {
-            return cx.for_range(0, self.count, 1, |cx, index| {
+            return self.count.for_each(cx, |cx, index| {
                 let number = cx.scalar_value(&index)?;
                 let row = cx.offset(buffers.items, number, bytes);
                 let item = rows.load(cx, row);
                 self.write(cx, &to.at(&index, &Index::lanes(1)), &item)
             });
         }
-        let whole = self.count / lanes * lanes;
-        cx.for_range(0, whole, lanes, |cx, first| {
+        self.count.for_whole(cx, lanes, |cx, first| {
             let number = cx.scalar_value(&first)?;
             let row = cx.offset(buffers.items, number, bytes);
             let (mut keys, mut places) = (Vec::new(), Vec::new());
@@ -273,7 +289,7 @@ impl Job<'_> {
             }
             Ok(())
         })?;
-        cx.for_range(whole, self.count, 1, |cx, index| {
+        self.count.for_rest(cx, lanes, |cx, index| {
             cx.for_range(0, lanes, 1, |cx, lane| {
                 let number = cx.scalar_value(&index)?;
                 let row = cx.offset(buffers.items, number, bytes);
@@ -285,23 +301,21 @@ impl Job<'_> {
         })
     }
 
-    /// Sorts one sequence.
+    /// Sorts one sequence, in blocks of several vectors.
     fn along(
         &self,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
-        blocks: Blocks,
+        vectors: i64,
         from: &Elements,
         to: &Elements,
         before: &mut Before<'_>,
     ) -> Result<()> {
-        let Blocks { vectors, chunks } = blocks;
-        let (rows, length, lanes) = (buffers.rows, self.plan.sizes[1], i64::from(self.plan.lanes));
+        let (rows, lanes) = (buffers.rows, i64::from(self.plan.lanes));
         let bytes = rows.row_bytes();
-        let whole = length / lanes * lanes;
         // Bytes per item: those of a row divided by its lanes.
         let each = bytes / lanes;
-        cx.for_range(0, whole, lanes, |cx, first| {
+        self.length.for_whole(cx, lanes, |cx, first| {
             let index = first.plus(&Index::lanes(1));
             let keys = read_keys(cx, &self.plan.key, self.key, &from.one(&index))?;
             let places = cx.vector_value(&index, self.plan.lanes)?;
@@ -311,42 +325,62 @@ impl Job<'_> {
             rows.store(cx, &item, row);
             Ok(())
         })?;
-        self.fill(cx, buffers, length / lanes, vectors * chunks)?;
-        let row = cx.offset_bytes(buffers.items, length / lanes * bytes);
-        cx.for_range(whole, length, 1, |cx, index| {
+        // A single block ends after the last vector, in whole networks and blocks of lanes.
+        let (end, unit) = (self.length.steps(cx, vectors * lanes)?, NETWORK_ROWS.max(lanes));
+        let most = cx.index(vectors);
+        let in_block = match self.length.extent {
+            Some(_) => {
+                let units = self.length.steps(cx, unit * lanes)?;
+                let last = cx.mul_constant(units, unit);
+                lesser(cx, last, most)
+            }
+            None => most,
+        };
+        cx.learn(in_block, Facts::range(0, vectors));
+        let count = cx.mul(end, in_block);
+        let whole = self.length.whole(cx, lanes)?;
+        let (first, _) = cx.div_rem(&Index::scalar(whole), lanes)?;
+        let first = cx.scalar_value(&first)?;
+        self.fill(cx, buffers, first, count)?;
+        let row = cx.offset(buffers.items, whole, each);
+        self.length.for_rest(cx, lanes, |cx, index| {
             let item = self.read_one(cx, from.one(&index), &index)?;
-            let number = cx.scalar_value(&index.plus_constant(-whole))?;
+            let number = cx.scalar_value(&index)?;
+            let number = cx.sub(number, whole);
             let at = cx.offset(row, number, rows.word_bytes());
             rows.store(cx, &item, at);
             Ok(())
         })?;
-        let (zero, end) = (cx.index(0), cx.index(chunks));
+        let zero = cx.index(0);
         cx.for_each(zero, end, 1, |b, chunk| {
             let offset = b.mul_constant(chunk, vectors * bytes);
             let base = b.offset(buffers.items, offset, 1);
             let front = b.index(-bytes);
             let spare = b.sub(front, offset);
-            Network { rows, base, spare, count: vectors }.sort(b)?;
+            Network { rows, base, spare, count: in_block, most: vectors }.sort(b)?;
             if lanes == 1 {
                 return Ok(());
             }
             let runs = b.offset(buffers.other, offset, 1);
-            lanes_to_runs(b, rows, base, runs, vectors)
+            lanes_to_runs(b, rows, base, runs, in_block)
         })?;
         let (sorted, other) =
             if lanes == 1 { (buffers.items, buffers.other) } else { (buffers.other, buffers.items) };
-        let sorted = merge_runs(cx, rows, sorted, other, vectors / lanes, vectors * chunks)?;
+        let (run, _) = cx.div_rem(&Index::scalar(in_block), lanes)?;
+        let run = cx.scalar_value(&run)?;
+        let sorted = merge_runs(cx, rows, sorted, other, run, count)?;
         if self.keys.is_some() || self.places.is_some() {
-            let whole = self.count / lanes * lanes;
-            cx.for_range(0, whole, lanes, |cx, first| {
+            self.count.for_whole(cx, lanes, |cx, first| {
                 let number = cx.scalar_value(&first)?;
                 let row = cx.offset(sorted, number, each);
                 let item = rows.load(cx, row);
                 self.write(cx, &to.one(&first.plus(&Index::lanes(1))), &item)
             })?;
-            let row = cx.offset_bytes(sorted, whole * each);
-            cx.for_range(whole, self.count, 1, |cx, index| {
-                let number = cx.scalar_value(&index.plus_constant(-whole))?;
+            let whole = self.count.whole(cx, lanes)?;
+            let row = cx.offset(sorted, whole, each);
+            self.count.for_rest(cx, lanes, |cx, index| {
+                let number = cx.scalar_value(&index)?;
+                let number = cx.sub(number, whole);
                 let at = cx.offset(row, number, rows.word_bytes());
                 let item = rows.load_lane(cx, at);
                 self.write(cx, &to.one(&index), &item)
@@ -376,11 +410,7 @@ impl Job<'_> {
     }
 
     /// Fills rows with the last item in sort order.
-    fn fill(&self, b: &mut FunctionBuilder, buffers: &Buffers, from: i64, to: i64) -> Result<()> {
-        let (begin, end) = (b.index(from), b.index(to));
-        if from >= to {
-            return Ok(());
-        }
+    fn fill(&self, b: &mut FunctionBuilder, buffers: &Buffers, begin: ValueId, end: ValueId) -> Result<()> {
         let rows = buffers.rows;
         let last = rows.last(b);
         b.for_each(begin, end, 1, |b, row| {
@@ -432,14 +462,18 @@ impl Job<'_> {
         if self.plan.key.is_total {
             return self.gather_by(cx, from, to, &by_items);
         }
-        let last = cx.index(self.plan.sizes[1] - 1);
+        let (length, one, zero) = (self.length.value(cx)?, cx.index(1), cx.index(0));
+        let last = cx.sub(length, one);
+        let last = greater(cx, last, zero);
         let at = item_at(cx, last);
         let item = buffers.rows.load_lane(cx, at);
         let has_nan = is_nan(cx, self.plan, &item);
         cx.when(has_nan, |cx| {
             let length = self.plan.sizes[1];
             let order = cx.with_lanes(1, |cx| {
-                merge_sort(cx, buffers.places, length, &mut |cx, x, y| before(cx, &from.one(x), &from.one(y)))
+                merge_sort(cx, buffers.places, self.length, &mut |cx, x, y| {
+                    before(cx, &from.one(x), &from.one(y))
+                })
             })?;
             self.gather_by(cx, from, to, &|cx, index| read_order(cx, order, index, length))
         })?;
@@ -454,7 +488,7 @@ impl Job<'_> {
         to: &Elements,
         place: &dyn Fn(&mut KernelContext<'_>, &Index) -> Result<Index>,
     ) -> Result<()> {
-        cx.for_range(0, self.count, 1, |cx, index| {
+        self.count.for_each(cx, |cx, index| {
             let place = place(cx, &index)?;
             for Gathered { operand, result } in self.gathered {
                 let element = cx.load_at(operand, &from.one(&place))?;

@@ -1,6 +1,7 @@
 //! Permutations in scratch, ordered by a comparison: stable merge sort, and insertion of the first
 //! few.
 
+use super::length::Length;
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, UnaryOp, ValueId};
@@ -23,15 +24,16 @@ pub(super) fn read_order(
     Ok(Index::scalar(entry))
 }
 
-/// Finds the first `k` of the numbers below `length`, in sort order. A number that belongs before
+/// Finds the first `k` of the numbers below a length, in sort order. A number that belongs before
 /// the last one found so far is inserted, and shifts all numbers after it.
 pub(super) fn insertion(
     cx: &mut KernelContext<'_>,
     order: ValueId,
     k: i64,
-    length: i64,
+    numbers: Length,
     before: &mut Before<'_>,
 ) -> Result<()> {
+    let length = numbers.most;
     let zero = cx.index(0);
     // Entries are read before a number is stored in them.
     cx.for_range(0, k, 1, |cx, index| {
@@ -40,7 +42,7 @@ pub(super) fn insertion(
         cx.store(zero, address, 8);
         Ok(())
     })?;
-    cx.for_range(0, length, 1, |cx, index| {
+    cx.for_needed_indices((0, length, numbers.extent), |cx, index| {
         let (number, last, few) = (cx.scalar_value(&index)?, cx.index(k - 1), cx.index(k));
         let worst = read_order(cx, order, &Index::scalar(last), length)?;
         let overtakes = before(cx, &index, &worst)?;
@@ -93,42 +95,45 @@ fn place_of(
     Ok(places[0])
 }
 
-/// Sorts the numbers below `length` in scratch, bottom up: runs of 1, 2, 4, ... are merged from one
+/// Sorts the numbers below a length in scratch, bottom up: runs of 1, 2, 4, ... are merged from one
 /// half of the scratch into the other. Returns the address of the permutation.
 pub(super) fn merge_sort(
     cx: &mut KernelContext<'_>,
     scratch: ValueId,
-    length: i64,
+    numbers: Length,
     before: &mut Before<'_>,
 ) -> Result<ValueId> {
+    let length = numbers.most;
     let other = cx.offset_bytes(scratch, 8 * length);
-    cx.for_range(0, length, 1, |cx, index| {
+    cx.for_needed_indices((0, length, numbers.extent), |cx, index| {
         let number = cx.scalar_value(&index)?;
         let address = cx.offset(scratch, number, 8);
         cx.store(number, address, 8);
         Ok(())
     })?;
-    let passes = i64::from(64 - (length as u64 - 1).leading_zeros());
-    let one = cx.index(1);
-    let carried = cx.for_range_carrying(0, passes, 1, &[one, scratch, other], |cx, _, carried| {
-        let [width, from, to] = carried[..] else {
-            return Err(Error::internal("expected three carried values"));
-        };
-        let zero = cx.index(0);
-        let end = cx.index(length);
-        cx.while_carrying(
-            &[zero],
-            |b, carried| Ok(b.compare(Predicate::Less, carried[0], end)),
-            |cx, carried| {
-                cx.scoped(|cx| {
-                    let run = Run { from, to, first: carried[0], width, length };
-                    run.merge(cx, before).map(|next| vec![next])
-                })
-            },
-        )?;
-        let doubled = cx.add(width, width);
-        Ok(vec![doubled, to, from])
-    })?;
+    let (one, end) = (cx.index(1), numbers.value(cx)?);
+    let carried = cx.while_carrying(
+        &[one, scratch, other],
+        |b, carried| Ok(b.compare(Predicate::Less, carried[0], end)),
+        |cx, carried| {
+            let [width, from, to] = carried[..] else {
+                return Err(Error::internal("expected three carried values"));
+            };
+            let zero = cx.index(0);
+            cx.while_carrying(
+                &[zero],
+                |b, carried| Ok(b.compare(Predicate::Less, carried[0], end)),
+                |cx, carried| {
+                    cx.scoped(|cx| {
+                        let run = Run { from, to, first: carried[0], width, length, end };
+                        run.merge(cx, before).map(|next| vec![next])
+                    })
+                },
+            )?;
+            let doubled = cx.add(width, width);
+            Ok(vec![doubled, to, from])
+        },
+    )?;
     Ok(carried[1])
 }
 
@@ -140,18 +145,19 @@ struct Run {
     first: ValueId,
     /// Length of each run. The last ones may be shorter.
     width: ValueId,
+    /// Number of all entries, at most and in this run.
     length: i64,
+    end: ValueId,
 }
 
 impl Run {
     /// Merges the two runs. Returns the start of the next two.
     fn merge(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<ValueId> {
-        let length = cx.index(self.length);
         let middle = cx.add(self.first, self.width);
-        let middle = least(cx, middle, length);
+        let middle = least(cx, middle, self.end);
         let next = cx.add(self.first, self.width);
         let next = cx.add(next, self.width);
-        let end = least(cx, next, length);
+        let end = least(cx, next, self.end);
         let (last_left, last_right) = (cx.add_constant(middle, -1), cx.add_constant(end, -1));
         let (limit, start) = (self.length, [self.first, middle]);
         cx.for_dynamic(self.first, end, limit, &start, |cx, index, carried| {

@@ -13,7 +13,10 @@ use support::Result;
 /// accesses, and `y` need not be written. Only large elementwise arrays with several readers are
 /// copied, and only if all readers can compute them. An array that is read through a reshape that
 /// splits a dimension, as `tree-reduction-rewriter` adds them, is computed in the dimensions after
-/// the split, so that the reduction fuses it. Exact for every input.
+/// the split, so that the reduction fuses it.
+///
+/// A large array of one number that begins several elements of states of loops is made for each,
+/// because loops change their state in place: a copy would also read it. Exact for every input.
 pub struct ProducerDuplication;
 
 impl Pass for ProducerDuplication {
@@ -50,6 +53,10 @@ fn duplicate(computation: &mut Computation) -> bool {
     let mut changed = false;
     // Readers come first: the operands of their copies are examined later.
     for id in order.into_iter().rev() {
+        if is_large_splat(computation, id) {
+            changed |= copy_for_loops(computation, id, &mut budget);
+            continue;
+        }
         if let Some(split) = Split::of(computation, id) {
             let input = computation[id].operands()[0];
             if is_elementwise(computation, input) && may_compute(computation, input) && budget > 0 {
@@ -76,10 +83,7 @@ fn copy_for_readers(computation: &mut Computation, id: InstructionId, budget: &m
             return changed;
         }
         *budget -= 1;
-        let original = &computation[id];
-        let (name, op, shape) = (original.name().to_owned(), original.op().clone(), original.shape().clone());
-        let (operands, metadata) = (original.operands().to_vec(), original.metadata().clone());
-        let copy = computation.add(&name, op, shape, &operands, metadata);
+        let copy = copy_of(computation, id);
         let positions: Vec<usize> = (0..computation[reader].operands().len())
             .filter(|&position| computation[reader].operands()[position] == id)
             .collect();
@@ -87,6 +91,46 @@ fn copy_for_readers(computation: &mut Computation, id: InstructionId, budget: &m
         changed = true;
     }
     changed
+}
+
+/// True if an array is large and has the same number everywhere.
+fn is_large_splat(computation: &Computation, id: InstructionId) -> bool {
+    matches!(computation[id].op(), Op::Broadcast { dimensions } if dimensions.is_empty())
+        && array(computation, id).is_some_and(|shape| shape.byte_size() >= MIN_BYTES)
+}
+
+/// Adds a copy for each initial state of a loop that has an array as an element, but one if nothing
+/// else reads the array.
+fn copy_for_loops(computation: &mut Computation, id: InstructionId, budget: &mut usize) -> bool {
+    let readers: BTreeSet<InstructionId> = computation[id].users().iter().copied().collect();
+    let begins_loop = |reader: &InstructionId| {
+        let is_loop = |user: &InstructionId| matches!(computation[*user].op(), Op::While { .. });
+        matches!(computation[*reader].op(), Op::Tuple {}) && computation[*reader].users().iter().any(is_loop)
+    };
+    let (states, others): (Vec<_>, Vec<_>) = readers.into_iter().partition(begins_loop);
+    let elements = states.iter().flat_map(|&state| {
+        let operands = computation[state].operands().iter().enumerate();
+        operands.filter(|&(_, &operand)| operand == id).map(move |(position, _)| (state, position))
+    });
+    let elements: Vec<(InstructionId, usize)> = elements.skip(usize::from(others.is_empty())).collect();
+    let mut changed = false;
+    for (state, position) in elements {
+        if *budget == 0 {
+            return changed;
+        }
+        *budget -= 1;
+        let copy = copy_of(computation, id);
+        computation.replace_operand(state, position, copy);
+        changed = true;
+    }
+    changed
+}
+
+fn copy_of(computation: &mut Computation, id: InstructionId) -> InstructionId {
+    let original = &computation[id];
+    let (name, op, shape) = (original.name().to_owned(), original.op().clone(), original.shape().clone());
+    let (operands, metadata) = (original.operands().to_vec(), original.metadata().clone());
+    computation.add(&name, op, shape, &operands, metadata)
 }
 
 fn array(computation: &Computation, id: InstructionId) -> Option<&ArrayShape> {

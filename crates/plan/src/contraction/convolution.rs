@@ -271,7 +271,13 @@ impl<'s, 'm> Stage<'s, 'm> {
             Winograd::Small if grouping.is_some_and(|grouping| !grouping.is_widened) => Winograd::Never,
             winograd => winograd,
         };
-        let allowed = candidates::allowed(candidate, allowed);
+        let allowed = match candidates::allowed(candidate, allowed) {
+            // Pixels of the large transform depend on rounding errors of pixels beyond a size.
+            Winograd::Large | Winograd::Forced(_) if !self.fusion.module.size_parameters().is_empty() => {
+                Winograd::Small
+            }
+            allowed => allowed,
+        };
         None.or_else(|| {
             let choose = || winograd::choose(dims, accumulator, is_constant, allowed, target);
             let winograd = bands.is_none().then(choose).flatten();

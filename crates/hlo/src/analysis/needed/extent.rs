@@ -90,7 +90,7 @@ pub(super) fn joined(a: Need, b: Need) -> Need {
 }
 
 /// The larger of two extents, or all if it is not known which one is.
-fn most(a: Option<Extent>, b: Option<Extent>) -> Option<Extent> {
+pub(super) fn most(a: Option<Extent>, b: Option<Extent>) -> Option<Extent> {
     let (a, b) = (a?, b?);
     if a.parameter != b.parameter {
         return None;

@@ -1,6 +1,6 @@
 //! Sizes in scalars, masks, and arrays that are 0 beyond a size.
 
-use super::extent::{Extent, least, reshaped};
+use super::extent::{Extent, least, most, reshaped};
 use crate::analysis::invariant_elements;
 use crate::{ComparisonDirection, ComputationId, InstructionId, Module, Op};
 use shape::Literal;
@@ -433,6 +433,16 @@ impl<'a> Masks<'a> {
     }
 
     /// Returns, for each dimension, the number of first indices outside of which all elements of an
+    /// array are those of a constant of this kind.
+    pub(super) fn unlike_constant(
+        &self,
+        array: Place,
+        is_kind: &dyn Fn(&Literal) -> bool,
+    ) -> Vec<Option<Extent>> {
+        self.different(array, &|place| self.constant(place).is_some_and(is_kind), MAX_DEPTH)
+    }
+
+    /// Returns, for each dimension, the number of first indices outside of which all elements of an
     /// array have a constant value.
     fn different(&self, place: Place, is_value: &dyn Fn(Place) -> bool, depth: usize) -> Vec<Option<Extent>> {
         let place = self.origin(place);
@@ -454,6 +464,16 @@ impl<'a> Masks<'a> {
             }
             Op::Transpose { .. } | Op::Reshape {} | Op::Bitcast {} => {
                 self.rearranged(place, &self.different(operand(0), is_value, depth))
+            }
+            Op::Concatenate { dimension } => {
+                let count = self.module[place.0][place.1].operands().len();
+                let parts = (0..count).map(|k| self.different(operand(k), is_value, depth));
+                let widest = |a: Vec<Option<Extent>>, b: Vec<Option<Extent>>| {
+                    a.into_iter().zip(b).map(|(a, b)| most(a, b)).collect()
+                };
+                let mut all = parts.reduce(widest).unwrap_or(nothing);
+                all[*dimension] = None;
+                all
             }
             _ => nothing,
         }

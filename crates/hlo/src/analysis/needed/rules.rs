@@ -95,7 +95,15 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
             let of = |(d, extent): (usize, &Option<Extent>)| extent.filter(|_| !dimensions.contains(&d));
             set(0, read.iter().enumerate().map(of).collect());
         }
-        Op::DynamicSlice { .. } => set(0, where_whole(&read, &sizes(operands[0]), &own)),
+        Op::DynamicSlice { .. } => {
+            // The slice begins at the latest such that it ends with the array.
+            let all = sizes(operands[0]).unwrap_or_default();
+            let latest = all.iter().zip(&own).map(|(all, own)| all - own);
+            set(
+                0,
+                read.iter().zip(latest).map(|(extent, latest)| extent.and_then(|e| e.plus(latest))).collect(),
+            );
+        }
         Op::DynamicUpdateSlice {} => {
             // The update begins at 0 or later.
             set(0, read.clone());
@@ -108,6 +116,13 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
                 set(k, extents);
             }
         }
+        Op::TopK { .. } => {
+            let mut extents = read.clone();
+            extents.iter_mut().rev().take(1).for_each(|last| *last = None);
+            set(0, extents);
+        }
+        // The elements that updates change are those at their places.
+        Op::Scatter { .. } => (0..operands.len() / 2).for_each(|k| set(k, read.clone())),
         Op::Reduce { dimensions, .. } => {
             for (k, &operand) in operands[..operands.len() / 2].iter().enumerate() {
                 let mut kept = read.iter();
@@ -164,13 +179,6 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
         _ => {}
     }
     needs
-}
-
-/// The extents of the dimensions that an operand has in the result's size.
-fn where_whole(read: &[Option<Extent>], operand: &Option<Vec<i64>>, own: &[i64]) -> Vec<Option<Extent>> {
-    let operand = operand.as_deref().unwrap_or_default();
-    let is_whole = operand.iter().zip(own).map(|(a, b)| a == b);
-    read.iter().zip(is_whole).map(|(&extent, is_whole)| extent.filter(|_| is_whole)).collect()
 }
 
 /// The elements that the first windows cover.

@@ -1,6 +1,7 @@
 //! Programs with a named size, and the elements of their arrays that are read.
 
 mod control;
+mod significant;
 
 use crate::analysis::{Extent, NeededSizes};
 use crate::{BoundedDimension, ComputationId, InstructionId, Module, SizeParameter, parse};
@@ -143,7 +144,7 @@ fn masks_hide_what_is_beyond_a_size() {
             assert_eq!(extents(&module, &needed, name), ["n", "all"], "{name}");
         }
         let (at, top) = place(&module, "top");
-        let reduced = needed.reduced(at, top).expect("a limited reduction").to_vec();
+        let reduced = needed.significant(at, top).expect("a limited reduction").to_vec();
         assert_eq!(reduced.into_iter().map(to_text).collect::<Vec<_>>(), ["all", "n"]);
     }
 }
@@ -163,7 +164,7 @@ fn a_sum_needs_zeros_beyond_the_size() {
         let module = module(ADD, &body(value), 0);
         let needed = NeededSizes::of(&module, &|_, _| false);
         let (at, sum) = place(&module, "sum");
-        assert_eq!(needed.reduced(at, sum).is_some(), expected, "{value}");
+        assert_eq!(needed.significant(at, sum).is_some(), expected, "{value}");
         assert_eq!(extents(&module, &needed, "shown"), ["all"]);
         assert_eq!(extents(&module, &needed, "x"), ["n"]);
     }

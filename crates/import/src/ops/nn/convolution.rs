@@ -121,16 +121,20 @@ fn grouped(
 ) -> Result<InstructionId> {
     let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
     let mut window = Window::default();
+    let mut open = Vec::new();
     for (&dimension, &filter_size) in attributes.format.spatial.iter().zip(&filter_sizes) {
         let step = attributes.step(dimension, filter_size);
         let mut along = attributes.padding.window(cx, dimension, sizes[dimension], step)?.0;
         if attributes.padding.depends_on_size(cx, input, dimension, step) {
-            let element_type = cx.element_type(input);
-            let zero = cx.scalar(element_type, 0.0);
-            input = padded_same(cx, input, dimension, step, zero)?;
+            open.push((dimension, step));
             (along.padding_low, along.padding_high) = (0, 0);
         }
         window.dimensions.push(along);
+    }
+    if !open.is_empty() {
+        let element_type = cx.element_type(input);
+        let zero = cx.scalar(element_type, 0.0);
+        input = padded_same(cx, input, &open, zero)?;
     }
     let op = Op::Convolution {
         window,

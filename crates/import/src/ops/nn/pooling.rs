@@ -62,17 +62,19 @@ impl PoolWindows {
     fn open(
         &self,
         cx: &mut NodeContext<'_, '_>,
-        mut x: InstructionId,
+        x: InstructionId,
         value: InstructionId,
     ) -> Result<(InstructionId, Window)> {
         let mut window = self.window.clone();
+        let mut open = Vec::new();
         for (d, along) in window.dimensions.iter_mut().enumerate() {
             let step = WindowStep { filter: along.size, stride: along.stride, dilation: 1 };
             if self.padding.depends_on_size(cx, x, d, step) {
-                x = padded_same(cx, x, d, step, value)?;
+                open.push((d, step));
                 (along.padding_low, along.padding_high) = (0, 0);
             }
         }
+        let x = if open.is_empty() { x } else { padded_same(cx, x, &open, value)? };
         Ok((x, window))
     }
 

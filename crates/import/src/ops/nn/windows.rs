@@ -199,46 +199,65 @@ impl Padding {
     }
 }
 
-/// Pads a dimension of open size with a value, such that windows without further padding have the
+/// Pads dimensions of open size with a value, such that windows without further padding have the
 /// positions that `SAME` gives them.
+///
+/// The padding before the first element depends on the size. The array is therefore padded for the
+/// largest one, and cut where the padding of the run begins.
 pub(crate) fn padded_same(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
-    dimension: usize,
-    step: WindowStep,
+    steps: &[(usize, WindowStep)],
     value: InstructionId,
 ) -> Result<InstructionId> {
-    let WindowStep { filter, stride, dilation } = step;
-    let span = (filter - 1).saturating_mul(dilation).saturating_add(1);
-    let size = cx.all_sizes(x)?[dimension];
+    let mut part = cx.split(x)?;
+    let dimensions: Vec<usize> = steps.iter().map(|&(dimension, _)| dimension).collect();
+    let masked = cx.masked(&part, &dimensions, value)?;
+    let mut sizes = cx.sizes(masked);
+    let (zero, two) = (cx.s32(0)?, cx.s32(2)?);
+    let mut padding = vec![(0, 0, 0); sizes.len()];
+    let mut starts = vec![zero; sizes.len()];
+    for &(dimension, step) in steps {
+        let size = cx.all_sizes(x)?[dimension];
+        let total = size_with_padding(cx, size, dimension, step)?;
+        let (own, end) = (cx.size_value(size)?, cx.size_value(total)?);
+        let added = cx.sub(end, own)?;
+        let added = cx.op(Op::Maximum {}, &[added, zero])?;
+        let low = cx.div(added, two)?;
+        let span = step.span();
+        let most = cx.s32((span - 1) / 2)?;
+        starts[dimension] = cx.sub(most, low)?;
+        let end = total.bound.min(sizes[dimension] + span);
+        padding[dimension] = ((span - 1) / 2, end - sizes[dimension], 0);
+        sizes[dimension] = end;
+        part.sizes[dimension] = total.size;
+    }
+    let padded = cx.pad(masked, value, &padding)?;
+    let cut = Op::DynamicSlice { dynamic_slice_sizes: sizes };
+    let cut = cx.op(cut, &[&[padded][..], &starts].concat())?;
+    cx.bounded(cut, &part.sizes)
+}
+
+/// Returns the size of a dimension with padding `SAME`.
+fn size_with_padding(
+    cx: &mut NodeContext<'_, '_>,
+    size: Size,
+    dimension: usize,
+    step: WindowStep,
+) -> Result<Size> {
+    let stride = step.stride;
     let is_empty = cx.size_range(size).low.is_none_or(|low| low < 1);
     let positions = if is_empty { None } else { cx.size_quotient(size, stride)? };
     let total = match positions {
-        Some(positions) => cx.size_sum(Size::known(span - stride), positions, stride)?,
+        Some(positions) => cx.size_sum(Size::known(step.span() - stride), positions, stride)?,
         None => None,
     };
-    let total = total.ok_or_else(|| {
+    total.ok_or_else(|| {
         Error::unsupported(format!(
             "padding SAME with a stride of {stride} along dimension {dimension}, which may be empty or too large"
         ))
         .coded(Code::BoundedSize)
-    })?;
-    let mut part = cx.split(x)?;
-    let mut padded = cx.masked(&part, &[dimension], value)?;
-    let mut bounds = cx.sizes(padded);
-    bounds[dimension] += span;
-    let whole = cx.broadcast(value, &bounds, &[])?;
-    let (own, end, zero, two) = (cx.size_value(size)?, cx.size_value(total)?, cx.s32(0)?, cx.s32(2)?);
-    let padding = cx.sub(end, own)?;
-    let padding = cx.op(Op::Maximum {}, &[padding, zero])?;
-    let low = cx.div(padding, two)?;
-    let starts: Vec<InstructionId> =
-        (0..bounds.len()).map(|d| if d == dimension { low } else { zero }).collect();
-    padded = cx.op(Op::DynamicUpdateSlice {}, &[&[whole, padded][..], &starts].concat())?;
-    let end = total.bound.min(bounds[dimension]);
-    padded = cx.slice_in(padded, dimension, 0, end)?;
-    part.sizes[dimension] = total.size;
-    cx.bounded(padded, &part.sizes)
+    })
 }
 
 /// Maximum size of windows and padded dimensions. Sums of a few of these sizes fit in 64 bits.
@@ -253,6 +272,13 @@ pub(crate) struct WindowStep {
     pub(crate) stride: i64,
     /// Distance between elements of the window.
     pub(crate) dilation: i64,
+}
+
+impl WindowStep {
+    /// Number of elements from the first one of the window to the last.
+    fn span(self) -> i64 {
+        (self.filter - 1).saturating_mul(self.dilation).saturating_add(1)
+    }
 }
 
 impl NodeContext<'_, '_> {

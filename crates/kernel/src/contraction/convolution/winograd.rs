@@ -15,10 +15,12 @@ use super::streams::Streams;
 use super::walk::{self, span};
 use super::{PanelBody, load};
 use crate::context::KernelContext;
+use crate::context::limits::greater;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{self, Columns, Reading, last_columns, multiply_add, scalar_type, zero};
 use crate::index::{Facts, Index};
 use image::{Image, Place};
+use needed::Run;
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
 use shape::PrimitiveType;
@@ -47,6 +49,7 @@ pub(super) fn emit(
             scratch,
             kernel,
             streams: Streams::new(cx, plan)?,
+            run: Run::of(cx, plan, winograd)?,
         };
         let is_first = cx.is_first_task(&task)?;
         match is_first {
@@ -54,15 +57,14 @@ pub(super) fn emit(
             None => nest.prepare(cx)?,
         }
         let (chunk, features) = cx.div_rem(&task, winograd.feature_chunks)?;
-        let blocks = span(cx, &chunk, winograd.chunks, winograd.blocks)?;
+        let blocks = match nest.run {
+            Some(run) => run.span(cx, &chunk, winograd.chunks, winograd.blocks)?,
+            None => span(cx, &chunk, winograd.chunks, winograd.blocks)?,
+        };
         let panels = span(cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
         cx.for_span(blocks, 1, |cx, number| {
             let block = nest.block(cx, &number)?;
-            let compute = |cx: &mut KernelContext<'_>| nest.compute(cx, block, is_first, &features, panels);
-            match nest.is_needed(cx, block)? {
-                Some(is_needed) => cx.when(is_needed, compute),
-                None => compute(cx),
-            }
+            nest.compute(cx, block, is_first, &features, panels)
         })
     })
 }
@@ -81,6 +83,8 @@ struct Nest<'p> {
     kernel: ValueId,
     /// Arrays that are prefetched for the epilogue.
     streams: Streams,
+    /// The patches of a run, if a size of the output is open.
+    run: Option<Run>,
 }
 
 /// A range of patches. `end` is excluded.
@@ -149,7 +153,7 @@ impl Nest<'_> {
     /// a row of zeros or of another block. The resulting pixels are discarded.
     fn reads_ahead(&self) -> bool {
         let is_one_tile = self.winograd.block <= i64::from(self.winograd.tile.rows);
-        is_one_tile && self.winograd.all_patches(self.dims) % self.winograd.blocks != 0
+        is_one_tile && self.run.is_none() && self.winograd.all_patches(self.dims) % self.winograd.blocks != 0
     }
 
     fn pixel_size(&self) -> i64 {
@@ -234,6 +238,9 @@ impl Nest<'_> {
     fn block(&self, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
         let all = self.winograd.all_patches(self.dims);
         let number = cx.scalar_value(number)?;
+        if let Some(run) = self.run {
+            return Ok(run.block(cx, number));
+        }
         if self.winograd.blocks == 1 {
             return Ok(Block { begin: cx.index(0), end: cx.index(all) });
         }
@@ -251,6 +258,9 @@ impl Nest<'_> {
     fn patch(&self, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
         let [lines, columns] = self.winograd.patches;
         cx.learn(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
+        if let Some(run) = self.run {
+            return self.patch_of_run(cx, run, number);
+        }
         let (rest, column) = cx.div_rem(&Index::scalar(number), columns)?;
         let (image, line) = cx.div_rem(&rest, lines)?;
         let m = self.winograd.transform.outputs;
@@ -379,12 +389,17 @@ impl Nest<'_> {
         let tiles = (self.winograd.block + rows - 1) / rows;
         let count = cx.sub(block.end, block.begin);
         let kernel = self.kernel_row(cx, column)?;
-        cx.for_range(0, tiles, 1, |cx, tile| {
+        let tile_at = |cx: &mut KernelContext<'_>, tile: Index| {
             let nominal = cx.scalar_value(&tile.times(rows))?;
             // The last tile begins earlier so that it does not end beyond the block. The patches
             // that it computes again are not passed on again.
             let (last, next) = (cx.add_constant(count, -rows), cx.add_constant(nominal, rows));
-            let first = if tiles == 1 { nominal } else { least(cx, nominal, last) };
+            let mut first = if tiles == 1 { nominal } else { least(cx, nominal, last) };
+            if self.run.is_some() {
+                // Of fewer patches than a tile has rows, the other rows are those of another block.
+                let zero = cx.index(0);
+                first = greater(cx, first, zero);
+            }
             let end = least(cx, next, count);
             self.products(cx, first, kernel, parts, &mut |cx, row| {
                 let number = cx.add(block.begin, first);
@@ -399,7 +414,15 @@ impl Nest<'_> {
                 self.output(cx, number, row, column, parts).map(|()| Vec::new())
             })
             .map(|_| ())
-        })
+        };
+        if self.run.is_none() {
+            return cx.for_range(0, tiles, 1, tile_at);
+        }
+        let (zero, end) = (cx.index(0), self.tiles_of_block(cx, count)?);
+        let body = &mut |cx: &mut KernelContext<'_>, tile: Index, _: &[ValueId]| {
+            tile_at(cx, tile).map(|()| Vec::new())
+        };
+        cx.for_steps((zero, end), (0, tiles), 1, &[], body).map(|_| ())
     }
 
     /// Computes the products of a register tile, for all frequencies.

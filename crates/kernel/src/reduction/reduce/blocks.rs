@@ -104,7 +104,7 @@ fn outermost(
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
     let Loop { dimension, extent } = loops[0];
-    cx.for_needed((extent, carried.limit), 1, start, |cx, index, sums| {
+    cx.for_needed((0, extent, carried.limit), 1, start, |cx, index, sums| {
         indices[dimension] = index;
         body(cx, indices, sums)
     })
@@ -125,7 +125,7 @@ pub(crate) fn range_in_blocks(
 ) -> Result<Vec<ValueId>> {
     let steps = end / step;
     if !carried.is_long(steps) {
-        return cx.for_needed((end, limit), step, start, body);
+        return cx.for_needed((0, end, limit), step, start, body);
     }
     blocks(cx, (end, limit), step, part(steps, steps.isqrt()), carried, start, body)
 }
@@ -157,7 +157,7 @@ fn blocks(
         })?;
         carried.combine(cx, totals, sums)
     };
-    let totals = cx.for_needed((whole, limit), part * step, start, |cx, first, totals| {
+    let totals = cx.for_needed((0, whole, limit), part * step, start, |cx, first, totals| {
         block(cx, &first, part * step, totals)
     })?;
     if whole == end {

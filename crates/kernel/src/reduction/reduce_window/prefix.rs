@@ -39,7 +39,7 @@ impl Windows<'_> {
         let width = i64::from(lanes * vectors);
         let mut at = begin + (end - begin) / width * width;
         let all: Vec<ValueId> = carried.iter().map(|&value| splat(cx, value, lanes)).collect();
-        let mut carried = cx.for_range_carrying(begin, at, width, &all, |cx, first, carried| {
+        let mut carried = run.for_needed(cx, (begin, at), width, &all, |cx, first, carried| {
             self.piece(cx, run, operation, &Piece { first: &first, lanes, vectors }, place, carried)
         })?;
         // Shorter and shorter pieces cover the rest.

@@ -8,7 +8,9 @@
 use super::block::Block;
 use super::{Place, Reducer, Windows};
 use crate::context::KernelContext;
-use crate::index::Index;
+use crate::context::limits::{greater, lesser};
+use crate::index::{Facts, Index};
+use hlo::analysis::Extent;
 use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use plan::WindowWalk;
 use std::ops::Range;
@@ -31,6 +33,10 @@ pub(super) struct Run {
     pub(super) is_backward: bool,
     /// True if the errors of the totals are carried too.
     pub(super) keeps_errors: bool,
+    /// Number of first elements that may change a result, unless all may.
+    significant: Option<Extent>,
+    /// Number of first results that are needed, unless all are.
+    needed: Option<Extent>,
 }
 
 impl Run {
@@ -43,7 +49,45 @@ impl Run {
     pub(super) fn element(&self, number: &Index) -> Index {
         if self.is_backward { number.times(-1).plus_constant(self.size - 1) } else { number.clone() }
     }
+
+    /// Like `for_range_carrying` for numbers of results, but leaves out steps of which no result is
+    /// needed: the last ones, or backward the first ones, if they also add nothing.
+    pub(super) fn for_needed(
+        &self,
+        cx: &mut KernelContext<'_>,
+        (begin, end): (i64, i64),
+        step: i64,
+        initial: &[ValueId],
+        mut body: impl FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        if !self.is_backward {
+            return cx.for_needed((begin, end, self.needed), step, initial, body);
+        }
+        let limits = self
+            .needed
+            .zip(self.significant)
+            .filter(|&(needed, _)| begin < end && !cx.covers(needed, self.count));
+        let Some((needed, significant)) = limits else {
+            return cx.for_range_carrying(begin, end, step, initial, body);
+        };
+        // The result with number `n` is the one before the last `n`, and ends with the element
+        // before the last `n + held - 1`.
+        let (needed, significant) = (cx.extent(needed, self.count)?, cx.extent(significant, self.size)?);
+        let (count, size) = (cx.index(self.count), cx.index(self.size - self.held + 1));
+        let (unread, neutral) = (cx.sub(count, needed), cx.sub(size, significant));
+        let first = lesser(cx, unread, neutral);
+        let (least, most) = (cx.index(begin), cx.index(end));
+        let first = greater(cx, first, least);
+        let first = lesser(cx, first, most);
+        cx.learn(first, Facts::range(begin, end));
+        let (steps, _) = cx.div_rem(&Index::scalar(first).plus_constant(-begin), step)?;
+        let first = cx.scalar_value(&steps.times(step).plus_constant(begin))?;
+        cx.for_steps((first, most), (begin, end), step, initial, &mut body)
+    }
 }
+
+/// Adds the elements of some steps, from the first one's number, to the carried values.
+type StepBody<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
 /// Elements to add, or results to compute.
 #[derive(Clone, Copy)]
@@ -78,8 +122,17 @@ impl Windows<'_> {
             w.size.saturating_sub(w.padding_low)
         };
         let rounds = matches!(&self.reducer, Reducer::Operation(operation) if operation.rounds());
-        let run =
-            Run { dimension, count, size, held, is_backward, keeps_errors: rounds && size > BLOCK_STEPS };
+        let significant = cx.significant(cx.fusion().root);
+        let run = Run {
+            dimension,
+            count,
+            size,
+            held,
+            is_backward,
+            keeps_errors: rounds && size > BLOCK_STEPS,
+            significant: significant.get(dimension).copied().flatten(),
+            needed: self.needed[dimension],
+        };
         let mut carried = start.to_vec();
         if run.keeps_errors {
             carried.extend(start.iter().map(|&total| {
@@ -129,8 +182,19 @@ impl Windows<'_> {
             }
             Ok(sums)
         };
+        // Before the first result, every element counts.
+        let for_numbers = |cx: &mut KernelContext<'_>,
+                           (begin, end): (i64, i64),
+                           by: i64,
+                           carried: &[ValueId],
+                           body: &mut StepBody<'_>| {
+            match stored {
+                Some(_) => run.for_needed(cx, (begin, end), by, carried, |cx, n, totals| body(cx, n, totals)),
+                None => cx.for_range_carrying(begin, end, by, carried, |cx, n, totals| body(cx, n, totals)),
+            }
+        };
         if !run.keeps_errors {
-            return cx.for_range_carrying(begin, end, 1, carried, |cx, number, totals| {
+            return for_numbers(cx, (begin, end), 1, carried, &mut |cx, number, totals| {
                 step(cx, &number, &[], totals)
             });
         }
@@ -142,7 +206,7 @@ impl Windows<'_> {
             Ok(with_errors(cx, totals, &sums))
         };
         let whole = begin + (end - begin) / BLOCK_STEPS * BLOCK_STEPS;
-        let carried = cx.for_range_carrying(begin, whole, BLOCK_STEPS, carried, |cx, first, carried| {
+        let carried = for_numbers(cx, (begin, whole), BLOCK_STEPS, carried, &mut |cx, first, carried| {
             of_block(cx, &first, BLOCK_STEPS, carried)
         })?;
         if whole == end { Ok(carried) } else { of_block(cx, &Index::constant(whole), end - whole, &carried) }

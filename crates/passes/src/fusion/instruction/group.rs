@@ -8,6 +8,9 @@ use hlo::{CACHE_LINE, Computation, InstructionId, NarrowWeights, Op, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Maximum number of masks on the way to a sum: one for each dimension.
+const MAX_MASKS: usize = 6;
+
 /// Access to an instruction's elements in the loop of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
@@ -106,7 +109,12 @@ impl<'c> Groups<'c> {
         let is_good = match access {
             // An epilogue costs nothing on the tiles of its contraction, so it does not join
             // another group, unless the array between them would be larger.
-            _ if self.tiles.contains(id) && !self.is_on_tile(access) && !self.widens_summands(id) => false,
+            _ if self.tiles.contains(id)
+                && !self.is_on_tile(access)
+                && !self.belongs_to_sum(id, MAX_MASKS) =>
+            {
+                false
+            }
             _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
                 !group.has_contraction
@@ -193,16 +201,36 @@ impl<'c> Groups<'c> {
         }
     }
 
-    /// True if an instruction only widens the elements that one reduction sums.
-    fn widens_summands(&self, id: InstructionId) -> bool {
+    /// True if an instruction only widens the elements that one reduction sums, or hides those
+    /// beyond a size. Where the reduction hides them, nothing has to compute them.
+    fn belongs_to_sum(&self, id: InstructionId, masks: usize) -> bool {
         let size = |id: InstructionId| {
             self.computation[id].shape().as_array().map(|shape| shape.element_type.byte_size())
         };
         let instruction = &self.computation[id];
-        let is_sum = |user: &InstructionId| matches!(self.computation[*user].op(), Op::Reduce { .. });
-        matches!(instruction.op(), Op::Convert {})
-            && size(instruction.operands()[0]) < size(id)
-            && instruction.users().iter().all(is_sum)
+        let belongs = match instruction.op() {
+            Op::Convert {} => size(instruction.operands()[0]) < size(id),
+            Op::Select {} => self.is_beyond_size(instruction.operands()[0], MAX_MASKS),
+            _ => false,
+        };
+        let leads_to_sum = |&user: &InstructionId| match self.computation[user].op() {
+            Op::Reduce { .. } => true,
+            // One mask after another hides what is beyond several sizes.
+            Op::Select {} => masks > 0 && self.belongs_to_sum(user, masks - 1),
+            _ => false,
+        };
+        belongs && instruction.users().iter().all(leads_to_sum)
+    }
+
+    /// True if a predicate compares positions with scalars that are known at run time.
+    fn is_beyond_size(&self, predicate: InstructionId, masks: usize) -> bool {
+        let operands = self.computation[predicate].operands();
+        let Some(rest) = masks.checked_sub(1) else { return false };
+        match self.computation[predicate].op() {
+            Op::And {} => operands.iter().all(|&operand| self.is_beyond_size(operand, rest)),
+            Op::Broadcast { .. } => self.is_beyond_size(operands[0], rest),
+            _ => is_mask(self.computation, predicate),
+        }
     }
 
     /// True if element `i` of a slice update needs only element `i` of an instruction, in memory

@@ -1,42 +1,126 @@
-//! The blocks of patches that are needed, if the output ends at sizes that are known only at run
-//! time.
+//! The patches of a run whose output ends at sizes that are known only then. They are numbered
+//! without gaps, so that blocks have no patches that are not needed, but those of the last pixels of
+//! lines and columns.
 
-use super::{Block, Nest};
+use super::{Block, Nest, Patch};
 use crate::context::KernelContext;
-use hlo::analysis::Extent;
-use nest::{Predicate, ValueId};
+use crate::context::limits::{greater, lesser};
+use crate::context::tasks::Span;
+use crate::index::{Facts, Index};
+use nest::{BinaryOp, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, WinogradPlan};
 use support::Result;
 
-impl Nest<'_> {
-    /// Returns a condition that holds if some pixel of a block may be needed, or `None` if all
-    /// pixels of the output are.
-    pub(super) fn is_needed(&self, cx: &mut KernelContext<'_>, block: Block) -> Result<Option<ValueId>> {
-        let needed = cx.needed_for(cx.fusion().root, self.plan.hero);
-        let sizes = [self.dims.batch, self.dims.spatial[0].output, self.dims.spatial[1].output];
-        let mut limits = [None; 3];
-        for (limit, (&extent, &size)) in limits.iter_mut().zip(needed.iter().zip(&sizes)) {
-            *limit = extent.filter(|&extent: &Extent| !cx.covers(extent, size)).map(|extent| (extent, size));
-        }
-        if limits.iter().all(Option::is_none) {
+/// Numbers of patches in a run.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    /// Lines and columns of patches per image, at least 1.
+    patches: [ValueId; 2],
+    all: ValueId,
+    blocks: ValueId,
+}
+
+impl Run {
+    /// Returns the numbers of a run, or `None` if all pixels of the output are always needed.
+    pub(super) fn of(
+        cx: &mut KernelContext<'_>,
+        plan: &ConvolutionPlan,
+        winograd: &WinogradPlan,
+    ) -> Result<Option<Self>> {
+        let needed = cx.needed_for(cx.fusion().root, plan.hero);
+        let dims: &ConvolutionDims = &plan.dims;
+        let sizes = [dims.batch, dims.spatial[0].output, dims.spatial[1].output];
+        let extents = [0, 1, 2].map(|d| {
+            let extent = needed.get(d).copied().flatten();
+            extent.filter(|&extent| !cx.covers(extent, sizes[d]))
+        });
+        if extents.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let end = cx.add_constant(block.end, -1);
-        let (first, last) = (self.patch(cx, block.begin)?, self.patch(cx, end)?);
-        let has_images = cx.compare(Predicate::NotEqual, first.image, last.image);
-        let has_lines = cx.compare(Predicate::NotEqual, first.outputs[0], last.outputs[0]);
-        let has_lines = cx.or(has_images, has_lines);
-        let mut all = None;
-        let firsts = [first.image, first.outputs[0], first.outputs[1]];
-        for (d, (limit, index)) in limits.into_iter().zip(firsts).enumerate() {
-            let Some((extent, size)) = limit else { continue };
-            let limit = cx.extent(extent, size)?;
-            let mut is_inside = cx.compare(Predicate::Less, index, limit);
-            // A block of several images or lines contains the first index of the next one.
-            if d > 0 {
-                is_inside = cx.or(is_inside, if d == 1 { has_images } else { has_lines });
-            }
-            all = Some(all.map_or(is_inside, |all| cx.and(all, is_inside)));
+        let units = [1, winograd.transform.outputs, winograd.transform.outputs];
+        let most = [dims.batch, winograd.patches[0], winograd.patches[1]];
+        let mut counts = Vec::with_capacity(3);
+        for d in 0..3 {
+            counts.push(match extents[d] {
+                None => cx.index(most[d]),
+                Some(extent) => {
+                    let size = cx.extent(extent, sizes[d])?;
+                    let (count, _) =
+                        cx.div_rem(&Index::scalar(size).plus_constant(units[d] - 1), units[d])?;
+                    cx.scalar_value(&count)?
+                }
+            });
         }
-        Ok(all)
+        let one = cx.index(1);
+        let image = cx.mul(counts[1], counts[2]);
+        let all = cx.mul(counts[0], image);
+        cx.learn(all, Facts::range(0, winograd.all_patches(dims)));
+        let (blocks, _) =
+            cx.div_rem(&Index::scalar(all).plus_constant(winograd.block - 1), winograd.block)?;
+        let blocks = cx.scalar_value(&blocks)?;
+        let patches = [greater(cx, counts[1], one), greater(cx, counts[2], one)];
+        Ok(Some(Self { patches, all, blocks }))
+    }
+
+    /// Returns the blocks of a part of the work.
+    pub(super) fn span(
+        self,
+        cx: &mut KernelContext<'_>,
+        part: &Index,
+        parts: i64,
+        most: i64,
+    ) -> Result<Span> {
+        let part = cx.scalar_value(part)?;
+        let next = cx.add_constant(part, 1);
+        let mut bounds = [part, next];
+        for bound in &mut bounds {
+            let product = cx.mul(*bound, self.blocks);
+            cx.learn(product, Facts::range(0, most.saturating_mul(parts)));
+            let (first, _) = cx.div_rem(&Index::scalar(product), parts)?;
+            *bound = cx.scalar_value(&first)?;
+        }
+        Ok(Span::Part { begin: bounds[0], end: bounds[1], steps: most, is_one: false })
+    }
+
+    /// Returns the patches of a block: blocks differ by at most one.
+    pub(super) fn block(self, cx: &mut KernelContext<'_>, number: ValueId) -> Block {
+        let next = cx.add_constant(number, 1);
+        let [begin, end] = [number, next].map(|number| {
+            let product = cx.mul(number, self.all);
+            cx.binary(BinaryOp::DivideSigned, product, self.blocks)
+        });
+        Block { begin, end }
+    }
+}
+
+impl Nest<'_> {
+    /// Returns the position of a patch of a run.
+    pub(super) fn patch_of_run(
+        &self,
+        cx: &mut KernelContext<'_>,
+        run: Run,
+        number: ValueId,
+    ) -> Result<Patch> {
+        let mut rest = number;
+        let mut outputs = [number; 2];
+        for d in [1, 0] {
+            let quotient = cx.binary(BinaryOp::DivideSigned, rest, run.patches[d]);
+            let whole = cx.mul(quotient, run.patches[d]);
+            let index = cx.sub(rest, whole);
+            cx.learn(index, Facts::range(0, self.winograd.patches[d] - 1));
+            outputs[d] = cx.scalar_value(&Index::scalar(index).times(self.winograd.transform.outputs))?;
+            rest = quotient;
+        }
+        cx.learn(rest, Facts::range(0, self.dims.batch - 1));
+        Ok(Patch { image: rest, outputs })
+    }
+
+    /// Returns the number of register tiles of a block with this many patches.
+    pub(super) fn tiles_of_block(&self, cx: &mut KernelContext<'_>, patches: ValueId) -> Result<ValueId> {
+        let rows = i64::from(self.winograd.tile.rows);
+        cx.learn(patches, Facts::range(0, self.winograd.block));
+        let (tiles, _) = cx.div_rem(&Index::scalar(patches).plus_constant(rows - 1), rows)?;
+        let (tiles, most) = (cx.scalar_value(&tiles)?, cx.index((self.winograd.block + rows - 1) / rows));
+        Ok(lesser(cx, tiles, most))
     }
 }
