@@ -124,8 +124,8 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
     })
 }
 
-/// Returns how many elements of each sequence along a dimension of the root are sorted, and how many
-/// sorted ones are needed.
+/// Returns how many elements of each sequence along a dimension of the root are sorted, and how
+/// many sorted ones are needed.
 fn lengths(cx: &KernelContext<'_>, dimension: usize, length: i64, count: i64) -> (Length, Length) {
     let root = cx.fusion().root;
     let at = |extents: Vec<Option<Extent>>| extents.get(dimension).copied().flatten();

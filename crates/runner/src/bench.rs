@@ -60,8 +60,10 @@ pub struct KernelTime {
 /// Results of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchReport {
-    /// Operations and memory traffic of the whole program.
+    /// Operations and memory traffic of the whole program, of the largest sizes.
     pub cost: Cost,
+    /// True if the measured runs have the largest sizes.
+    pub is_largest: bool,
     /// Number of kernels.
     pub kernel_count: usize,
     /// Size of the temporary block in bytes.
@@ -100,8 +102,13 @@ pub fn bench(
         times.push(ThreadsTime { threads, latency, peak });
     }
     let module = &compiled.module;
+    let is_largest = module.size_parameters().iter().all(|size| {
+        let given = arguments.get(size.parameter).map(|size| size.scalar_at(0).as_i64());
+        given == Some(Some(size.high))
+    });
     Ok(BenchReport {
         cost: program_cost(module),
+        is_largest,
         kernel_count: kernels(module).len(),
         temps_bytes: compiled.code.assignment.temps_size,
         constants_bytes: compiled.constants.size,

@@ -4,6 +4,7 @@ use super::{place, result, run, say};
 use crate::support::{succeed, tfcompile};
 use shape::Literal;
 use std::collections::BTreeMap;
+use std::process::Command;
 
 #[test]
 fn sizes_of_dependent_rows_and_of_several_dimensions_have_code_of_their_own() {
@@ -61,4 +62,45 @@ fn sizes_of_dependent_rows_and_of_several_dimensions_have_code_of_their_own() {
         text.contains("--sizes states more than 16 sizes and combinations of sizes: remove some"),
         "{text}"
     );
+}
+
+/// `sums` has the sums of rows, and `total` grows by all of them.
+const TOTALS: &str = "module @totals {
+  func.func public @main(%x: tensor<?x?xf32>, %total: tensor<f32> {tf.aliasing_output = 1 : i32})
+      -> (tensor<?xf32> {jax.result_info = \"sums\"}, tensor<f32>) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+    %a = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+    %n = stablehlo.add %total, %a : tensor<f32>
+    func.return %s, %n : tensor<?xf32>, tensor<f32>
+  }
+}
+";
+
+const MAIN: &str = "#include <cstdio>
+#include \"totals.h\"
+int main() {
+  static Totals totals;
+  const int sizes[5][2] = {{2, 3}, {4, 3}, {2, 1}, {1, 5}, {2, 3}};
+  for (const auto& size : sizes) {
+    for (int k = 0; k < 20; ++k) totals.arg_x_data()[k] = 1000;
+    for (int b = 0; b < size[0]; ++b)
+      for (int t = 0; t < size[1]; ++t) totals.arg_x(b, t) = static_cast<float>(10 * b + t);
+    if (!totals.Run(size[0], size[1])) return std::puts(totals.error_msg().c_str()), 1;
+    std::printf(\"%g %g\\n\", totals.result_sums(size[0] - 1), totals.var_total());
+  }
+}
+";
+
+#[test]
+fn sizes_with_code_of_their_own_share_variables() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("totals.mlir"), TOTALS).expect("written");
+    std::fs::write(place.path().join("main.cc"), MAIN).expect("written");
+    let flags = ["--dim=batch=1..4", "--dim=x.1=1..5", "--sizes=batch=2", "--sizes=x_1=3"];
+    succeed(tfcompile(place.path()).args(["build", "totals.mlir"]).args(flags));
+    let compile = "c++ -std=c++17 -I . -I include main.cc totals.o -o main -pthread && ./main";
+    let output = succeed(Command::new("sh").args(["-c", compile]).current_dir(place.path()));
+    // The last row's sum, and the total: rows of `10 b + t`.
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "33 36\n93 228\n10 238\n10 248\n33 284\n");
 }

@@ -68,10 +68,10 @@ impl NeededSizes {
         self.arrays.get(&(computation, id)).map(Vec::as_slice)
     }
 
-    /// Returns, for each dimension of the array that an instruction walks along, the number of first
-    /// elements beyond which elements do not change what is read of the result: the operand of a
-    /// `reduce`, a `reduce-window`, a `sort`, or a `topk`, and the updates of a `scatter`. `None` if
-    /// all may. Sorts, `topk`, and scatters then read nothing beyond.
+    /// Returns, for each dimension of the array that an instruction walks along, the number of
+    /// first elements beyond which elements do not change what is read of the result: the operand
+    /// of a `reduce`, a `reduce-window`, a `sort`, or a `topk`, and the updates of a `scatter`.
+    /// `None` if all may. Sorts, `topk`, and scatters then read nothing beyond.
     pub fn significant(&self, computation: ComputationId, id: InstructionId) -> Option<&[Option<Extent>]> {
         self.significant.get(&(computation, id)).map(Vec::as_slice)
     }

@@ -128,8 +128,8 @@ impl KernelContext<'_> {
         self.for_needed(range, 1, &[], |cx, index, _| body(cx, index).map(|()| Vec::new())).map(|_| ())
     }
 
-    /// Runs `body` for steps between two numbers that are computed at run time. They lie between two
-    /// known ones, a multiple of the step from the first of these.
+    /// Runs `body` for steps between two numbers that are computed at run time. They lie between
+    /// two known ones, a multiple of the step from the first of these.
     pub(crate) fn for_steps(
         &mut self,
         (from, to): (ValueId, ValueId),

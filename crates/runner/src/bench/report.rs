@@ -11,8 +11,9 @@ impl BenchReport {
     /// A summary of the program, a table of times, and a table of kernels.
     pub fn to_text(&self, screen: &Screen) -> String {
         let cost = &self.cost;
+        let run = if self.is_largest { "one run" } else { "a run of the largest sizes" };
         let summary = format!(
-            "one run: {} kernels, {} flops, {} transcendentals, {} moved; constants {}, temporaries {}",
+            "{run}: {} kernels, {} flops, {} transcendentals, {} moved; constants {}, temporaries {}",
             self.kernel_count,
             count(cost.flops as f64),
             count(cost.transcendentals as f64),
@@ -45,7 +46,7 @@ impl BenchReport {
     }
 
     fn peaks(&self, screen: &Screen) -> String {
-        if self.times.iter().all(|time| time.peak.is_none()) {
+        if !self.is_largest || self.times.iter().all(|time| time.peak.is_none()) {
             return String::new();
         }
         let mut table = Table::new([
@@ -123,15 +124,16 @@ impl BenchReport {
     /// Returns the whole report, with times in seconds.
     pub fn to_json(&self) -> Value {
         let times = self.times.iter().map(|ThreadsTime { threads, latency, peak }| {
+            let rate = |amount: u64| self.is_largest.then_some(amount as f64 / latency.best_half);
             json!({
                 "threads": threads,
                 "latency": latency_json(latency),
-                "flops_per_second": self.cost.flops as f64 / latency.best_half,
-                "bytes_per_second": self.cost.bytes() as f64 / latency.best_half,
+                "flops_per_second": rate(self.cost.flops),
+                "bytes_per_second": rate(self.cost.bytes()),
                 "peak": peak.map(|peak| json!({
                     "flops_per_second": peak.flops,
                     "bytes_per_second": peak.bytes,
-                    "share_of_flops": self.cost.flops as f64 / latency.best_half / peak.flops,
+                    "share_of_flops": rate(self.cost.flops).map(|rate| rate / peak.flops),
                 })),
             })
         });
@@ -205,6 +207,7 @@ mod tests {
         };
         let report = BenchReport {
             cost,
+            is_largest: true,
             kernel_count: 2,
             temps_bytes: 64,
             constants_bytes: 4096,
@@ -221,5 +224,13 @@ mod tests {
         }
         assert_eq!(report.to_json()["times"][0]["peak"]["share_of_flops"], 0.25);
         assert_eq!(report.to_json()["kernel_times"][0]["instances"], 2);
+        // The amounts are not those of a run of a smaller size.
+        let report = BenchReport { is_largest: false, ..report };
+        let (text, times) = (report.to_text(&Screen::PLAIN), report.to_json()["times"][0].clone());
+        assert!(
+            text.contains("a run of the largest sizes: 2 kernels") && !text.contains("arithmetic, memory"),
+            "{text}"
+        );
+        assert!(times["flops_per_second"].is_null() && times["peak"]["share_of_flops"].is_null(), "{times}");
     }
 }

@@ -168,7 +168,11 @@ pub fn open_dimensions(entry: &Operation, names: &[String], request: &SizeReques
         let mut size = sizes_of.get(name).cloned();
         if let Some((key, of_name)) = own.or(batch) {
             used.insert(key);
-            size.get_or_insert_with(|| of_name.clone());
+            // A size by name also decides what a place has a range for.
+            let decides = own.is_some() && matches!(of_name, GivenSize::Known(_));
+            if size.is_none() || decides && matches!(size, Some(GivenSize::Range(..))) {
+                size = Some(of_name.clone());
+            }
         }
         if let Some(GivenSize::Named(other)) = size.clone()
             && let Some((key, of_other)) = given.get_key_value(&other)

@@ -7,9 +7,9 @@ use shape::Literal;
 use std::collections::BTreeMap;
 
 impl Analysis<'_> {
-    /// Returns, for each dimension of the array that an instruction walks along, the number of first
-    /// elements beyond which elements change nothing that is read. `None` if all may. Limits what is
-    /// read of the operands if the instruction reads nothing beyond.
+    /// Returns, for each dimension of the array that an instruction walks along, the number of
+    /// first elements beyond which elements change nothing that is read. `None` if all may. Limits
+    /// what is read of the operands if the instruction reads nothing beyond.
     pub(super) fn significant_elements(
         &self,
         at: ComputationId,

@@ -1,6 +1,5 @@
 //! The patches of a run whose output ends at sizes that are known only then. They are numbered
-//! without gaps, so that blocks have no patches that are not needed, but those of the last pixels of
-//! lines and columns.
+//! without gaps, so that blocks have no patches that are not needed.
 
 use super::{Block, Nest, Patch};
 use crate::context::KernelContext;
