@@ -1,5 +1,8 @@
 //! Ops whose rules are correct for arrays of bounded size.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Elementwise ops. The result has the sizes of the inputs, even if the rule returns a constant.
 pub(crate) const ELEMENTWISE: &str = "\
     Abs Acos Acosh Add AddN AddV2 Angle ApproximateEqual Asin Asinh Atan Atan2 Atanh BitwiseAnd \
@@ -37,18 +40,25 @@ pub(crate) const OTHERS: &str = "\
 /// Ops whose rules see whole arrays if only the batch is bounded, and otherwise true sizes.
 const WINDOWS: &str = "AvgPool Conv2D DepthwiseConv2dNative MaxPool MaxPoolV2";
 
+type Ops = LazyLock<HashSet<&'static str>>;
+
+/// The lists, which are asked about each node.
+static ELEMENTWISE_OPS: Ops = LazyLock::new(|| ELEMENTWISE.split_whitespace().collect());
+static OTHER_OPS: Ops = LazyLock::new(|| OTHERS.split_whitespace().collect());
+static WINDOW_OPS: Ops = LazyLock::new(|| WINDOWS.split_whitespace().collect());
+
 /// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
 /// need not be listed.
 pub(crate) fn takes_bounded(op: &str) -> bool {
-    always_takes_bounded(op) || WINDOWS.split(' ').any(|other| other == op)
+    always_takes_bounded(op) || WINDOW_OPS.contains(op)
 }
 
 /// True if an op's rule sees true sizes whichever dimensions are bounded.
 pub(crate) fn always_takes_bounded(op: &str) -> bool {
-    keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
+    keeps_input_sizes(op) || OTHER_OPS.contains(op)
 }
 
 /// True if an op's result has the broadcast sizes of its inputs.
 pub(crate) fn keeps_input_sizes(op: &str) -> bool {
-    ELEMENTWISE.split(' ').any(|other| other == op)
+    ELEMENTWISE_OPS.contains(op)
 }

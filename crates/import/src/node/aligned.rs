@@ -67,6 +67,9 @@ impl NodeContext<'_, '_> {
     /// Replaces the first input by its whole array, if the op computes each index of its open
     /// dimensions by itself and no other input has any.
     pub(crate) fn take_aligned(&mut self) -> Result<Option<OpenSizes>> {
+        if !self.inputs().iter().any(|input| input.array().is_some_and(|id| self.is_bounded(id))) {
+            return Ok(None);
+        }
         let op = self.node().op.clone();
         let is_named = |aligned: &&Aligned| aligned.ops.split_whitespace().any(|name| name == op);
         let Some(aligned) = ALIGNED.iter().find(is_named).filter(|_| !takes_bounded(&op)) else {

@@ -137,7 +137,7 @@ impl NodeContext<'_, '_> {
     pub(crate) fn take_samples(&mut self) -> Result<Option<Samples>> {
         let op = self.node().op.as_str();
         let is_bounded = |input: &Value| input.array().is_some_and(|id| self.is_bounded(id));
-        if always_takes_bounded(op) || !self.inputs().iter().any(is_bounded) {
+        if !self.inputs().iter().any(is_bounded) || always_takes_bounded(op) {
             return Ok(None);
         }
         let is_named = |batched: &&Batched| batched.ops.split_whitespace().any(|name| name == op);

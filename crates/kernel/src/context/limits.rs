@@ -111,12 +111,11 @@ impl KernelContext<'_> {
         initial: &[ValueId],
         body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        let mut body = body;
         let Some(extent) = extent.filter(|&extent| begin < end && !self.covers(extent, end)) else {
             return self.for_range_carrying(begin, end, step, initial, body);
         };
         let (from, limit) = (self.index(begin), self.extent(extent, end)?);
-        self.for_steps((from, limit), (begin, end), step, initial, &mut body)
+        self.for_steps((from, limit), (begin, end), step, initial, body)
     }
 
     /// Like `for_needed` with steps of 1 that carry nothing.
@@ -136,7 +135,7 @@ impl KernelContext<'_> {
         (begin, end): (i64, i64),
         step: i64,
         initial: &[ValueId],
-        body: &mut dyn FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+        mut body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
         self.for_carrying(from, to, step, initial, |cx, index, carried| {
             let max = begin + (end - 1 - begin).max(0) / step * step;

@@ -58,10 +58,8 @@ impl Length {
             return cx.for_range(0, most, step, body);
         }
         let (begin, end) = (cx.index(0), self.whole(cx, step)?);
-        let body = &mut |cx: &mut KernelContext<'_>, index: Index, _: &[ValueId]| {
-            body(cx, index).map(|()| Vec::new())
-        };
-        cx.for_steps((begin, end), (0, most), step, &[], body).map(|_| ())
+        cx.for_steps((begin, end), (0, most), step, &[], |cx, index, _| body(cx, index).map(|()| Vec::new()))
+            .map(|_| ())
     }
 
     /// Runs `body` for each element after the whole steps.
@@ -75,10 +73,10 @@ impl Length {
             return cx.for_range(self.most / step * step, self.most, 1, body);
         }
         let (begin, end) = (self.whole(cx, step)?, self.value(cx)?);
-        let body = &mut |cx: &mut KernelContext<'_>, index: Index, _: &[ValueId]| {
+        cx.for_steps((begin, end), (0, self.most), 1, &[], |cx, index, _| {
             body(cx, index).map(|()| Vec::new())
-        };
-        cx.for_steps((begin, end), (0, self.most), 1, &[], body).map(|_| ())
+        })
+        .map(|_| ())
     }
 
     /// Runs `body` for each element.

@@ -126,7 +126,7 @@ fn is_within(read: Option<Extent>, extent: Extent) -> bool {
 fn is_last_of_all(literal: &Literal, largest: bool) -> bool {
     let ty = literal.array_shape().element_type;
     let bytes = literal.bytes();
-    let size = ty.byte_size() as usize;
+    let size = ty.byte_size();
     if !literal.is_splat() || bytes.len() < size || size > 8 {
         return false;
     }

@@ -419,10 +419,8 @@ impl Nest<'_> {
             return cx.for_range(0, tiles, 1, tile_at);
         }
         let (zero, end) = (cx.index(0), self.tiles_of_block(cx, count)?);
-        let body = &mut |cx: &mut KernelContext<'_>, tile: Index, _: &[ValueId]| {
-            tile_at(cx, tile).map(|()| Vec::new())
-        };
-        cx.for_steps((zero, end), (0, tiles), 1, &[], body).map(|_| ())
+        cx.for_steps((zero, end), (0, tiles), 1, &[], |cx, tile, _| tile_at(cx, tile).map(|()| Vec::new()))
+            .map(|_| ())
     }
 
     /// Computes the products of a register tile, for all frequencies.

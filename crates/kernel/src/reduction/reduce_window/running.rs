@@ -58,7 +58,7 @@ impl Run {
         (begin, end): (i64, i64),
         step: i64,
         initial: &[ValueId],
-        mut body: impl FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+        body: impl FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
         if !self.is_backward {
             return cx.for_needed((begin, end, self.needed), step, initial, body);
@@ -82,7 +82,7 @@ impl Run {
         cx.learn(first, Facts::range(begin, end));
         let (steps, _) = cx.div_rem(&Index::scalar(first).plus_constant(-begin), step)?;
         let first = cx.scalar_value(&steps.times(step).plus_constant(begin))?;
-        cx.for_steps((first, most), (begin, end), step, initial, &mut body)
+        cx.for_steps((first, most), (begin, end), step, initial, body)
     }
 }
 
