@@ -148,7 +148,8 @@ impl Diff {
         if !are_times_alike && (sources.0.is_some() || sources.1.is_some()) {
             diff.notes.push("the times are not compared: one is measured and the other is not".to_owned());
         }
-        if [old, new].iter().any(|report| report.layers.iter().any(is_older)) {
+        let are_nodes_known = ![old, new].iter().any(|report| report.layers.iter().any(is_older));
+        if !are_nodes_known {
             diff.notes.push(
                 "fused nodes are not compared: an older version of the tool wrote one of the reports; \
                  write it again"
@@ -159,7 +160,8 @@ impl Diff {
         let (in_old, in_new) = (by_node(&old.layers), by_node(&new.layers));
         // A layer of the same name is no other layer.
         let part_of = |layers: &BTreeMap<&str, &str>, layer: &Layer| {
-            layers.get(key(layer)).filter(|&&other| other != key(layer)).map(|&other| other.to_owned())
+            let other = layers.get(key(layer)).filter(|&&other| are_nodes_known && other != key(layer));
+            other.map(|&other| other.to_owned())
         };
         let present: BTreeSet<&str> =
             new.layers.iter().flat_map(|layer| &layer.nodes).map(String::as_str).collect();
