@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package's wheel into target/wheels. Links LLVM statically if its static
 # libraries are installed, and then includes its license.
-# Equal trees in different directories give equal wheels.
 #   scripts/wheel.sh [--dev]
 # --dev: development profile and dynamically linked LLVM, for tests on this machine.
 set -eu
