@@ -32,7 +32,11 @@
           postInstall = ''
             $out/bin/tfcompile headers -o $out/include
             $out/bin/tfcompile man > tfcompile.1
-            installManPage tfcompile.1
+            # The main page refers to the commands' pages.
+            for command in $(sed -n 's/^tfcompile\\-\(.*\)(1)$/\1/p' tfcompile.1 | tr -d '\\'); do
+              $out/bin/tfcompile man "$command" > "tfcompile-$command.1"
+            done
+            installManPage tfcompile*.1
             installShellCompletion --cmd tfcompile \
               --bash <($out/bin/tfcompile completions bash) \
               --fish <($out/bin/tfcompile completions fish) \

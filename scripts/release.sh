@@ -18,10 +18,7 @@ else
 fi
 tool=${1:-}
 if [ -z "$tool" ]; then
-  # Messages of panics contain paths of sources. Other flags need another directory for outputs.
-  export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/dist CARGO_INCREMENTAL=0
-  export RUSTFLAGS="--remap-path-prefix=$PWD=/tfcompile --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-  export CFLAGS="-ffile-prefix-map=$PWD=/tfcompile"
+  . scripts/dist/reproducible.sh
   cargo build --release --locked -p cli "${features[@]}"
   tool=$CARGO_TARGET_DIR/release/tfcompile
 fi

@@ -21,13 +21,19 @@ else
   arguments+=(--release)
 fi
 
+if [ "${1:-}" = --dev ]; then
+  # Shares the tool's build directory, for common dependencies.
+  export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+else
+  # Shares that of `make release`.
+  . scripts/dist/reproducible.sh
+fi
+
 # Binaries must include the licenses of LLVM and of the crates that they contain.
 scripts/dist/llvm_license.sh >python/LICENSE-LLVM.txt
 scripts/dist/crate_licenses.py tfcompile-python --manifest python/Cargo.toml >python/LICENSE-CRATES.txt
 cp LICENSE python/LICENSE
 
-# Shares the tool's build directory, for common dependencies.
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 "$python" -m maturin build "${arguments[@]}"
 wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
 report=$("$python" -m auditwheel show "$wheel")

@@ -174,8 +174,11 @@ fn compared(what: &str, figure: f64, limit: f64, now: &str, most: &str) -> Strin
     if figure <= limit {
         return format!("{what} is {now}, within the budget of {most}");
     }
-    let more =
-        if limit > 0.0 { format!(", {:.1}% more", 100.0 * (figure / limit - 1.0)) } else { String::new() };
+    let more = match figure / limit {
+        ratio if limit <= 0.0 || ratio.is_nan() => String::new(),
+        ratio if ratio < 10.0 => format!(", {:.1}% more", 100.0 * (ratio - 1.0)),
+        ratio => format!(", {ratio:.0} times as much"),
+    };
     format!("{what} is {now}, over the budget of {most}{more}")
 }
 

@@ -3,7 +3,7 @@
 use crate::correspondence::{correspondence, key, without_number};
 use crate::data::{Layer, Report};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A layer is slower or faster if its time changes by more than this share, and by more than
 /// [`MIN_SECONDS`]: measured times vary.
@@ -93,6 +93,8 @@ pub struct LayerChange {
     pub fused_with: Vec<String>,
     /// Nodes that only the old layer computes. Another layer of the new program computes them.
     pub split_from: Vec<String>,
+    /// For a layer of one program, the layer of the other program that computes its main node.
+    pub part_of: Option<String>,
 }
 
 impl LayerChange {
@@ -102,13 +104,25 @@ impl LayerChange {
             let nodes = match change {
                 Change::FusedWith => &self.fused_with,
                 Change::SplitFrom => &self.split_from,
-                _ => return change.name().to_owned(),
+                _ => {
+                    let part = self.part_of.as_deref().map(|layer| part(*change, layer));
+                    return change.name().to_owned() + &part.unwrap_or_default();
+                }
             };
             let more = nodes.len().saturating_sub(LISTED_NODES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("{} {}{more}", change.name(), nodes[..nodes.len().min(LISTED_NODES)].join(", "))
         });
         words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Words for the layer of the other program that computes the main node of a layer.
+fn part(change: Change, layer: &str) -> String {
+    match change {
+        Change::Added => format!(": was part of {layer}"),
+        Change::Removed => format!(": now part of {layer}"),
+        _ => String::new(),
     }
 }
 
@@ -134,7 +148,8 @@ impl Diff {
         if !are_times_alike && (sources.0.is_some() || sources.1.is_some()) {
             diff.notes.push("the times are not compared: one is measured and the other is not".to_owned());
         }
-        if [old, new].iter().any(|report| report.layers.iter().any(is_older)) {
+        let are_nodes_known = ![old, new].iter().any(|report| report.layers.iter().any(is_older));
+        if !are_nodes_known {
             diff.notes.push(
                 "fused nodes are not compared: an older version of the tool wrote one of the reports; \
                  write it again"
@@ -142,6 +157,12 @@ impl Diff {
             );
         }
         let before = correspondence(&old.layers, &new.layers);
+        let (in_old, in_new) = (by_node(&old.layers), by_node(&new.layers));
+        // A layer of the same name is no other layer.
+        let part_of = |layers: &BTreeMap<&str, &str>, layer: &Layer| {
+            let other = layers.get(key(layer)).filter(|&&other| are_nodes_known && other != key(layer));
+            other.map(|&other| other.to_owned())
+        };
         let present: BTreeSet<&str> =
             new.layers.iter().flat_map(|layer| &layer.nodes).map(String::as_str).collect();
         for (number, (layer, &before)) in new.layers.iter().zip(&before).enumerate() {
@@ -151,7 +172,10 @@ impl Diff {
                 Some(before) => {
                     compare(&mut change, before, &old.layers[before], layer, are_times_alike, &present)
                 }
-                None => change.changes.push(Change::Added),
+                None => {
+                    change.changes.push(Change::Added);
+                    change.part_of = part_of(&in_old, layer);
+                }
             }
             diff.layers.push(change);
         }
@@ -161,10 +185,22 @@ impl Diff {
             name: key(layer).to_owned(),
             old: Some(number),
             changes: vec![Change::Removed],
+            part_of: part_of(&in_new, layer),
             ..LayerChange::default()
         }));
         diff
     }
+}
+
+/// The first layer that computes each node.
+fn by_node(layers: &[Layer]) -> BTreeMap<&str, &str> {
+    let mut first = BTreeMap::new();
+    for layer in layers {
+        for node in &layer.nodes {
+            first.entry(node.as_str()).or_insert_with(|| key(layer));
+        }
+    }
+    first
 }
 
 /// True if an older version of the tool wrote the layer: it has a main node but no list of nodes.

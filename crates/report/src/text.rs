@@ -1,12 +1,33 @@
 //! Reports and differences as text for a terminal.
 
 use crate::data::{Report, Source};
-use crate::diff::Diff;
+use crate::diff::{Change, Diff};
 use std::fmt::Write as _;
 use terminal::{Column, Screen, Style, Table, bytes, percent, printable, seconds};
 
 /// Number of layers that the text lists.
 const LISTED: usize = 10;
+
+/// Changes in the order in which the text lists them, what a reader must know first.
+const ORDER: [Change; 11] = [
+    Change::Slower,
+    Change::LessAccurate,
+    Change::Larger,
+    Change::Precision,
+    Change::Strategy,
+    Change::SplitFrom,
+    Change::FusedWith,
+    Change::Added,
+    Change::Removed,
+    Change::Faster,
+    Change::Smaller,
+];
+
+/// Describes a figure as a share of an older one: `+12.0%`, or `40 times` if it is far larger.
+pub(crate) fn growth(old: f64, new: f64) -> String {
+    let ratio = new / old;
+    if ratio < 10.0 { format!("{:+.1}%", 100.0 * (ratio - 1.0)) } else { format!("{ratio:.0} times") }
+}
 
 impl Report {
     /// The summary and the slowest layers.
@@ -87,14 +108,22 @@ impl Diff {
                 (Some(value), _) => format!("{value:.2e}"),
             };
             let change = match (figure.old, figure.new) {
-                (Some(old), Some(new)) if old > 0.0 => format!("{:+.1}%", 100.0 * (new / old - 1.0)),
+                (Some(old), Some(new)) if old > 0.0 => growth(old, new),
                 _ => "-".to_owned(),
             };
             figures.row([figure.name.clone(), words(figure.old), words(figure.new), change]);
         }
         let mut text = figures.render(screen);
-        let changed: Vec<_> = self.layers.iter().filter(|layer| !layer.changes.is_empty()).collect();
-        let _ = writeln!(text, "\n{} of {} layers changed", changed.len(), self.layers.len());
+        let mut changed: Vec<_> = self.layers.iter().filter(|layer| !layer.changes.is_empty()).collect();
+        changed.sort_by_key(|layer| ORDER.iter().position(|change| layer.changes.contains(change)));
+        let counts = ORDER.iter().filter_map(|change| {
+            let count = changed.iter().filter(|layer| layer.changes.contains(change)).count();
+            (count > 0).then(|| format!("{count} {}", change.name()))
+        });
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let colon = if counts.is_empty() { "" } else { ": " };
+        let title = format!("{} of {} layers changed{colon}{counts}", changed.len(), self.layers.len());
+        text += &format!("\n{}", screen.paragraph(Style::Plain, &title));
         let mut layers = Table::new([Column::names("layer"), Column::words("changes")]).indented();
         for layer in changed.iter().take(LISTED) {
             let was = layer.old_name.as_ref().map(|name| format!(" (was {name})")).unwrap_or_default();

@@ -37,6 +37,7 @@ addEventListener("load", () => setTimeout(() => {
     }
   }
   if (diff) {
+    check("a scope counts the layers that changed", scope.changes === "1 changed" && state.rows.length > 0);
     const button = [...by("kinds").children].find((one) => one.textContent === "1 fused with");
     button.click();
     check("a count of changes finds the layers", by("hits").textContent === "1 found" && button.getAttribute("aria-pressed") === "true");

@@ -109,12 +109,12 @@ fn layers_that_are_fused_differently_correspond() {
     expect(
         &[&["conv", "bias"], &["relu"]],
         &[&["conv", "bias", "relu"]],
-        &[("conv", None, "fused with relu"), ("relu", None, "removed")],
+        &[("conv", None, "fused with relu"), ("relu", None, "removed: now part of conv")],
     );
     expect(
         &[&["conv", "bias", "relu"]],
         &[&["conv"], &["relu", "bias"]],
-        &[("conv", None, "split from bias, relu"), ("relu", None, "added")],
+        &[("conv", None, "split from bias, relu"), ("relu", None, "added: was part of conv")],
     );
     // Another node of the layer becomes the main one, and one moves to another layer.
     expect(
@@ -129,7 +129,7 @@ fn layers_that_are_fused_differently_correspond() {
     expect(
         &[&["a", "p"], &["b", "q", "r"]],
         &[&["c", "a", "b", "q"]],
-        &[("c", Some("b"), "fused with c, a"), ("a", None, "removed")],
+        &[("c", Some("b"), "fused with c, a"), ("a", None, "removed: now part of c")],
     );
     // Only the first nodes are listed. Nodes of another program are in no other layer.
     expect(
@@ -143,6 +143,27 @@ fn layers_that_are_fused_differently_correspond() {
         &[&["scores", "bias", "relu"]],
         &[("scores", None, "added"), ("product", None, "removed")],
     );
+}
+
+#[test]
+fn the_text_begins_with_what_became_worse() {
+    let (mut old, mut new) = (fused(&[&["a"], &["b"], &["c"]]), fused(&[&["a"], &["b"], &["c"]]));
+    new.layers[0].seconds = Some(0.5e-3);
+    new.layers[1].strategy = "tiled dot".to_owned();
+    new.layers[2].seconds = Some(2e-3);
+    (new.sizes.code, new.sizes.arena) = (300, 1500);
+    let time = Time { source: Source::Measured, seconds: 1e-3, p90: None, runs: 9, threads: 1 };
+    (old.time, new.time) = (Some(time), Some(time));
+    (old.sizes.code, old.sizes.arena) = (200, 100);
+    let text = Diff::new(&old, &new).to_text(&terminal::Screen::PLAIN);
+    assert!(text.contains("3 of 3 layers changed: 1 slower, 1 strategy, 1 faster\n"), "{text}");
+    let at = |line: &str| text.find(line).expect(line);
+    assert!(
+        at("  c      slower") < at("  b      strategy") && at("  b      strategy") < at("  a      faster"),
+        "{text}"
+    );
+    // A figure that is many times the old one is stated so.
+    assert!(text.contains("+50.0%") && text.contains("15 times"), "{text}");
 }
 
 #[test]

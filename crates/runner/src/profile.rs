@@ -51,9 +51,9 @@ pub fn profile(
     Ok(Report {
         title: options.title.clone(),
         subtitle: format!(
-            "average of {} runs, {:.1} us each; {}; {}",
+            "average of {} runs, {} each; {}; {}",
             options.steps,
-            step / 1e3,
+            terminal::seconds(step / 1e9),
             if options.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", options.threads) },
             target.triple.as_str()
         ),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Error, Result};
-use terminal::{Column, Screen, Table, seconds};
+use terminal::{Column, Screen, Style, Table, seconds};
 
 /// Choices of the tuning file together with the measured ones.
 pub(crate) struct Tuning {
@@ -97,7 +97,7 @@ impl Tuning {
         if self.measured.left > 0 {
             text += &format!("; {} not measured: allow more seconds", self.measured.left);
         }
-        text.push('\n');
+        let mut text = screen.paragraph(Style::Plain, &text);
         for kernel in kernels.iter().filter(|_| is_verbose) {
             text += &format!("  {} times {}\n", kernel.instances, kernel.kernel);
             if let Some(ratio) = kernel.in_program {

@@ -152,14 +152,14 @@ fn a_difference_names_the_nodes_that_are_fused_differently() {
     let layers = |output: &Output| {
         let layers = json(output)["layers"].as_array().cloned().unwrap_or_default();
         let part = |layer: &Value, key: &str| layer[key].clone();
-        let keys = ["name", "fused_with", "split_from"];
+        let keys = ["name", "fused_with", "split_from", "part_of"];
         layers.iter().map(|layer| keys.map(|key| part(layer, key))).collect::<Vec<_>>()
     };
     let split = of_config("both.config.pbtxt", &["--diff=one.json"]);
-    let expected = serde_json::json!([["product", [], ["y"]], ["y", [], []]]);
+    let expected = serde_json::json!([["product", [], ["y"], null], ["y", [], [], "product"]]);
     assert_eq!(serde_json::json!(layers(&split)), expected);
     let fused = of_config("layer.config.pbtxt", &["--diff=both.json"]);
-    let expected = serde_json::json!([["product", ["y"], []], ["y", [], []]]);
+    let expected = serde_json::json!([["product", ["y"], [], null], ["y", [], [], "product"]]);
     assert_eq!(serde_json::json!(layers(&fused)), expected);
     let text = succeed(report(directory.path()).args(["--diff=both.json"])).stdout;
     let text = String::from_utf8_lossy(&text);

@@ -20,7 +20,8 @@ const CHANGED = "changed: ", WORSE = /slower|larger|less accurate/;
 let total = 0;
 // The changes in words, with the first nodes that were fused or split.
 function changed(change, most) {
-  const words = (kind) => kind.replaceAll("_", " ") + (change[kind] ? " " + change[kind].slice(0, most).join(", ") + (change[kind].length > most ? ` and ${change[kind].length - most} more` : "") : "");
+  const part = { added: ": was part of ", removed: ": now part of " };
+  const words = (kind) => kind.replaceAll("_", " ") + (kind in part && change.part_of ? part[kind] + change.part_of : "") + (change[kind] ? " " + change[kind].slice(0, most).join(", ") + (change[kind].length > most ? ` and ${change[kind].length - most} more` : "") : "");
   return change.changes.map(words).join(", ");
 }
 function plant() {
@@ -51,6 +52,9 @@ function plant() {
     item.count = item.layer ? 1 : 0;
     if (item.layer) { const change = changeOf.get(item.number); item.changes = change ? changed(change, 3) : ""; }
     for (const child of item.items || []) { measure(child); item.count += child.count; for (const key of sums) item.sum[key] += child.sum[key]; }
+    // A closed scope says how many of its layers changed, and how many of them for the worse.
+    item.changed = item.layer ? [item.changes ? 1 : 0, WORSE.test(item.changes) ? 1 : 0] : (item.items || []).reduce((sum, child) => sum.map((n, k) => n + child.changed[k]), [0, 0]);
+    if (!item.layer) item.changes = item.changed[0] ? `${item.changed[0]} changed` + (item.changed[1] ? `, ${item.changed[1]} worse` : "") : "";
   })(root);
   // A scope with most of the time says nothing when closed.
   let scope = root;
@@ -104,7 +108,7 @@ function paint() {
       if (c === 0) { cell.style.paddingLeft = 8 + 16 * item.depth + "px"; cell.title = item.layer ? nameOf(item.layer) : item.path; }
       if (name === "of run" && total) cell.style.setProperty("--part", item.sum.seconds / total);
       if (name === "changed") cell.title = item.changes || "";
-      if (name === "changed" && WORSE.test(item.changes || "")) cell.classList.add("worse");
+      if (name === "changed" && item.changed[1]) cell.classList.add("worse");
     });
     row.addEventListener("click", () => { choose(k); if (item.items) toggle(item); });
     made.push(row);
@@ -139,9 +143,9 @@ function detail(item) {
   if (layer.accuracy) line("accuracy", `${layer.accuracy.max_ulp} ulp, ${small(layer.accuracy.max_relative)} relative, ${percent(layer.accuracy.share_of_limit)} of the limit (${layer.accuracy.input})`);
   line("not compared", layer.not_compared);
   const change = changeOf.get(item.number);
+  if (change) line("changed", changed(change, Infinity));
   if (change && change.old != null) {
     const before = old.layers[change.old];
-    line("changed", changed(change, Infinity));
     line("before", `${change.old_name ? change.old_name + "; " : ""}${before.precision}; ${time(before.seconds)}; code ${bytes(before.code_bytes) || "shared"}; weights ${bytes(before.weight_bytes)}; ${before.strategy}`);
   }
 }
@@ -170,7 +174,7 @@ function search(words) { by("search").value = state.query = words; state.at = 0;
 function kinds() {
   const counts = new Map(), gone = [];
   for (const change of diff.layers) {
-    if (change.new == null) gone.push(old.layers[change.old]);
+    if (change.new == null) gone.push(change);
     else for (const kind of change.changes) counts.set(kind.replaceAll("_", " "), (counts.get(kind.replaceAll("_", " ")) || 0) + 1);
   }
   for (const [kind, number] of counts) {
@@ -180,7 +184,7 @@ function kinds() {
   }
   by("removed").hidden = gone.length === 0;
   by("removed").firstElementChild.textContent = gone.length === 1 ? "1 layer was removed" : `${gone.length} layers were removed`;
-  if (gone.length) table(by("removed"), ["layer", "kind", "time", "code", "weights"], gone.map((layer) => [nameOf(layer), layer.kind, time(layer.seconds), bytes(layer.code_bytes) || "shared", bytes(layer.weight_bytes)]));
+  if (gone.length) table(by("removed"), ["layer", "now part of", "kind", "time", "code", "weights"], gone.map((change) => { const layer = old.layers[change.old]; return [nameOf(layer), change.part_of || "-", layer.kind, time(layer.seconds), bytes(layer.code_bytes) || "shared", bytes(layer.weight_bytes)]; }));
 }
 function layers() {
   const box = by("layers");

@@ -12,7 +12,7 @@ function summary() {
     const change = changed(key);
     if (change && change.old > 0) {
       const part = change.new / change.old - 1, words = change.unit === "bytes" ? bytes(change.old) : change.unit === "s" ? time(change.old) : small(change.old);
-      element("small", `${part >= 0 ? "+" : ""}${(100 * part).toFixed(1)}% from ${words}`, dd, part > 0.02 ? "worse" : part < -0.02 ? "better" : "");
+      element("small", `${part >= 9 ? `${(part + 1).toFixed(0)} times` : `${part >= 0 ? "+" : ""}${(100 * part).toFixed(1)}%`} from ${words}`, dd, part > 0.02 ? "worse" : part < -0.02 ? "better" : "");
     }
     return dt;
   };

@@ -31,9 +31,9 @@ pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     let each = begin.elapsed().as_secs_f64() / arguments.steps as f64;
     let nodes: usize = steps.first().map_or(0, Vec::len);
     let subtitle = format!(
-        "average of {} steps of a session, {:.1} us each; {nodes} nodes per step; {}; the timeline shows the median step",
+        "average of {} steps of a session, {} each; {nodes} nodes per step; {}; the timeline shows the median step",
         arguments.steps,
-        1e6 * each,
+        terminal::seconds(each),
         arguments.thread_count_text(),
     );
     let mut report = step_report(&arguments.model.model.display().to_string(), &subtitle, 1e9 * each, steps);
