@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Runs MLPerf Tiny's networks in int8 with TensorFlow Lite Micro and CMSIS-NN, and compares.
 
-    scripts/microcontrollers/peer.py SOURCES MODELS OURS [--optimize -O3] [--only REGEX] [--page PAGE]
+    scripts/microcontrollers/peer.py SOURCES MODELS OURS [--optimize FLAG] [--only REGEX] [--page PAGE]
 
-SOURCES has checkouts, each in a directory of its repository's name: tflite-micro, CMSIS-NN, CMSIS_6,
-flatbuffers (of the version that tflite-micro's schema states), gemmlowp, and ruy. MODELS has what
-scripts/microcontrollers/test.sh makes, and OURS is the table that test.py writes. GCC needs its C++
-library for ARM (libstdc++-arm-none-eabi-newlib).
+SOURCES has checkouts, each in a directory of its repository's name: tflite-micro, CMSIS-NN,
+CMSIS_6, flatbuffers (of the version that tflite-micro's schema states), gemmlowp, and ruy. MODELS
+has what scripts/microcontrollers/test.sh makes, and OURS is the table that test.py writes. GCC
+needs its C++ library for ARM (libstdc++-arm-none-eabi-newlib).
 
 The peer is built without messages of errors, with the operators that a network has, for bytes only
-where it offers that, and without what the linker finds unused. Its answers must be LiteRT's within one step. Instructions are those of one
-call of `Invoke` (ours: of `run`). RAM is the part of its arena in use, its variables, and the stack of
-that call (ours: the arena and the stack). Flash is the program with the model (ours: code and
-constants), less the test's input. `--page` writes the table between two marks of a page.
+where it offers that, and without what the linker finds unused. Its answers must be LiteRT's within
+one step. Instructions are those of one call of `Invoke` (ours: of `run`). RAM is the part of its
+arena in use, its variables, and the stack of that call (ours: the arena and the stack). Flash is
+the program with the model (ours: code and constants), less the test's input. `--page` writes the
+table between two marks of a page.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-// Runs a TensorFlow Lite model with TensorFlow Lite Micro on an emulated board, once, and prints its
-// result and what scripts/microcontrollers/peer.py measures. `model` and `feed` are files that the
-// script links in.
+// Runs a TensorFlow Lite model with TensorFlow Lite Micro on an emulated board, once, and prints
+// its result and what scripts/microcontrollers/peer.py measures. `model` and `feed` are files that
+// the script links in.
 #include <cstdint>
 #include <cstring>
 #include <new>

@@ -47,7 +47,8 @@ pub(crate) fn of(program: &Program, entry_point: &str, Taken(taken): &mut Taken)
 pub(crate) struct Shared(BTreeMap<String, String>);
 
 impl Shared {
-    /// Returns the name of the first function with this text: `symbol` unless one was written before.
+    /// Returns the name of the first function with this text: `symbol` unless one was written
+    /// before.
     pub(crate) fn symbol(&mut self, symbol: &str, text: &str) -> String {
         self.0.entry(without_name(symbol, text)).or_insert_with(|| symbol.to_owned()).clone()
     }

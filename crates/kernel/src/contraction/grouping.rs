@@ -228,8 +228,8 @@ pub(crate) fn rows_of(
     all
 }
 
-/// Joins scalar sums of neighboring columns to a vector, with which an epilogue computes all of them
-/// at once. Returns the sums of a tile, row by row, and the vectors of columns of a row.
+/// Joins scalar sums of neighboring columns to a vector, with which an epilogue computes all of
+/// them at once. Returns the sums of a tile, row by row, and the vectors of columns of a row.
 pub(crate) fn joined<'p>(
     b: &mut FunctionBuilder,
     grouping: Option<Grouping>,
