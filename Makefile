@@ -318,13 +318,16 @@ test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_S
 
 # ---- measure
 
-.PHONY: bench bench-int8 bench-kernels bench-serving bench-web
+.PHONY: bench bench-int8 bench-kernels bench-microcontrollers bench-serving bench-web
 bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-int8: build ## compare int8 models with LiteRT, ONNX Runtime, and OpenVINO: target/bench/int8.json
 	scripts/bench/int8.sh target/bench
 bench-web: build ## compare modules for the web with other runtimes in headless Chromium: docs/web.json, docs/web.md (MODELS, ROUNDS)
 	scripts/web/bench/run.sh target/web-bench
+bench-microcontrollers: test-microcontrollers ## compare with TensorFlow Lite Micro in QEMU: docs/embedded.md (PEER=DIR: checkouts that scripts/microcontrollers/peer.py names)
+	"$$(scripts/venv.sh venv-litert ai-edge-litert==2.3.0 numpy==2.4.6)" scripts/microcontrollers/peer.py "$(PEER)" \
+	  "$${XDG_CACHE_HOME:-$$HOME/.cache}/tfcompile-models" target/microcontrollers/networks.json --page docs/embedded.md
 bench-serving: ## compare compiled models with ONNX Runtime in Ray Serve: target/serving-bench.json (ONLY=WORKLOAD ROUNDS=N WHEEL=FILE)
 	WHEEL=$(WHEEL) scripts/serving/run.sh bench target/serving-bench.json $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds $(ROUNDS))
 	@echo "to publish, after make test-serving SOAK=480: scripts/serving/page.py --record target/serving-bench.json target/serving-faults.json"

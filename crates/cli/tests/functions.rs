@@ -173,6 +173,47 @@ fn names_of_functions_of_c_source_differ() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "14 21 28 35 ");
 }
 
+/// Two of three functions have the same kernel, which is written once.
+#[test]
+fn functions_of_c_source_share_their_kernels() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let names = [("two", 2), ("twice", 2), ("triple", 3)];
+    let mut functions = String::new();
+    let mut main = String::from("#include <stdio.h>\n");
+    let mut calls = String::new();
+    for (name, factor) in names {
+        functions += &format!(
+            "  func.func public @{name}(%x: tensor<40xf32>) -> (tensor<40xf32> {{jax.result_info = \"y\"}}) {{
+    %c = stablehlo.constant dense<{factor}.0> : tensor<40xf32>
+    %s = stablehlo.multiply %x, %c : tensor<40xf32>
+    func.return %s : tensor<40xf32>
+  }}
+"
+        );
+        main += &format!("#include \"p_{name}_c.h\"\n");
+        calls += &format!(
+            "  p_{name}_state* {name} = p_{name}_init(memory);\n  p_{name}_arg_x({name})[39] = 7.0f;\n  \
+             if (p_{name}_set_constants({name}, weights, size) != NULL || p_{name}_run({name}) != 0) return 1;\n  \
+             printf(\"%g \", p_{name}_result_y({name})[39]);\n"
+        );
+    }
+    std::fs::write(path.join("p.mlir"), format!("module @p {{\n{functions}}}\n")).expect("written");
+    main += "int main(void) {\n  static unsigned char memory[4096], weights[4096] __attribute__((aligned(64)));\n";
+    main += "  FILE* file = fopen(\"p.constants\", \"rb\");\n  const size_t size = fread(weights, 1, 4096, file);\n";
+    std::fs::write(path.join("main.c"), format!("{main}{calls}  return 0;\n}}\n")).expect("written");
+    let flags = ["--signature", "two,twice,triple", "--constants=file", "--emit=c,c-header"];
+    succeed(tfcompile(path).args(["build", "p.mlir"]).args(flags));
+    let source = std::fs::read_to_string(path.join("p.c")).expect("C source");
+    let kernels: Vec<&str> =
+        source.lines().filter(|line| line.starts_with("static") && line.contains(" p_")).collect();
+    assert_eq!(kernels.len(), 2, "{kernels:?}");
+    let flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "main.c", "p.c", "-o", "main"];
+    succeed(Command::new("cc").current_dir(path).args(flags));
+    let output = succeed(Command::new("./main").current_dir(path));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "14 14 21 ");
+}
+
 /// Both functions multiply by the same weights, which become the same integers.
 #[test]
 fn functions_share_quantized_weights() {

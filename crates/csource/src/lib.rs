@@ -123,17 +123,18 @@ pub fn write(
     constants: Constants<'_>,
 ) -> Result<Source> {
     let symbols = names(&[(program, options)])?.swap_remove(0);
-    let text = file(&[(program, options)], target, std::slice::from_ref(&symbols), constants)?;
+    let text = file(&[(program, options)], target, vec![symbols.clone()], constants)?;
     let stack_bytes = symbols::stack_bytes(program, &symbols);
     Ok(Source { text, symbols, stack_bytes })
 }
 
 /// Writes several programs, which share one file and have their constants elsewhere. They have
-/// different entry points, the same target, and the same kind of vectors. Returns the file.
+/// different entry points, the same target, and the same kind of vectors. Functions that are the
+/// same in several programs are written once. Returns the file.
 ///
 /// Errors: those of [`write()`].
 pub fn write_functions(programs: &[(&Program, &Options)], target: &Target) -> Result<String> {
-    file(programs, target, &names(programs)?, Constants::default())
+    file(programs, target, names(programs)?, Constants::default())
 }
 
 /// Returns the names of the functions of each program.
@@ -157,28 +158,36 @@ fn names(programs: &[(&Program, &Options)]) -> Result<Vec<Vec<String>>> {
 fn file(
     programs: &[(&Program, &Options)],
     target: &Target,
-    symbols: &[Vec<String>],
+    symbols: Vec<Vec<String>>,
     constants: Constants<'_>,
 ) -> Result<String> {
     let mut prelude = Prelude::default();
     let mut bodies = String::new();
     let mut pointer_bytes = None;
     let layout = FrameLayout::new(target.pointer_bytes);
-    for (&(program, options), symbols) in programs.iter().zip(symbols) {
+    let mut shared = symbols::Shared::default();
+    for (&(program, options), mut symbols) in programs.iter().zip(symbols) {
         let mut written: Vec<Vec<bool>> = Vec::new();
-        for (function, symbol) in program.functions.values().zip(symbols) {
+        for (number, function) in program.functions.values().enumerate() {
+            let symbol = symbols[number].clone();
             let printed = function::print(
                 &mut prelude,
                 options,
-                (program, symbols),
+                (program, &symbols),
                 &written,
-                (function, symbol),
+                (function, &symbol),
                 (&mut pointer_bytes, layout),
             );
             let (text, parameters) =
                 printed.map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
             written.push(parameters);
-            let _ = writeln!(bodies, "/* {} */\n{text}", text::comment(&function.name));
+            // Later functions call the one that is written.
+            if function.linkage != Linkage::Entry {
+                symbols[number] = shared.symbol(&symbol, &text);
+            }
+            if symbols[number] == symbol {
+                let _ = writeln!(bodies, "/* {} */\n{text}", text::comment(&function.name));
+            }
         }
     }
     let mut out = String::new();

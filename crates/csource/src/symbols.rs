@@ -1,4 +1,5 @@
-//! Names of a program's functions in C, and the stack of their calls.
+//! Names of a program's functions in C, the functions that programs share, and the stack of their
+//! calls.
 
 use crate::text::identifier;
 use nest::{Expression, Linkage, Program, Statement};
@@ -39,6 +40,38 @@ pub(crate) fn of(program: &Program, entry_point: &str, Taken(taken): &mut Taken)
         symbols.push(symbol);
     }
     symbols
+}
+
+/// Functions of a file, by their text without their own name.
+#[derive(Default)]
+pub(crate) struct Shared(BTreeMap<String, String>);
+
+impl Shared {
+    /// Returns the name of the first function with this text: `symbol` unless one was written
+    /// before.
+    pub(crate) fn symbol(&mut self, symbol: &str, text: &str) -> String {
+        self.0.entry(without_name(symbol, text)).or_insert_with(|| symbol.to_owned()).clone()
+    }
+}
+
+/// Replaces the name of a function, and those of its parts, in its text.
+fn without_name(symbol: &str, text: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c: char| is_name(c) != is_name(first)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        match word.strip_prefix(symbol) {
+            Some(part @ ("" | "_part" | "_arguments")) => {
+                out.push('@');
+                out += part;
+            }
+            _ => out += word,
+        }
+        rest = after;
+    }
+    out
 }
 
 /// Returns the bytes of the arrays on the stack of the deepest chain of calls.

@@ -1,10 +1,11 @@
 //! Arithmetic of groups of narrow numbers, which take the place of single summands in tiles.
 
 use crate::context::KernelContext;
-use crate::contraction::tile::{Columns, zero};
+use crate::contraction::tile::{Columns, whole_columns, zero};
 use crate::index::Index;
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
 use plan::{Factors, Grouping, Sums};
+use std::borrow::Cow;
 use support::{Error, Result};
 
 /// The upper bit of each byte of a group.
@@ -12,6 +13,9 @@ const UPPER_BITS: i64 = 0x8080_8080_u32 as i32 as i64;
 
 /// Bytes of a lane.
 const WORD: u32 = 4;
+
+/// Number of scalar sums that an epilogue takes as one vector.
+const JOINED: usize = 4;
 
 /// Adds the products of groups to each lane's sum.
 pub(crate) fn multiply_add(
@@ -222,6 +226,26 @@ pub(crate) fn rows_of(
     }
     all.truncate(rows as usize * per_row);
     all
+}
+
+/// Joins scalar sums of neighboring columns to a vector, with which an epilogue computes all of
+/// them at once. Returns the sums of a tile, row by row, and the vectors of columns of a row.
+pub(crate) fn joined<'p>(
+    b: &mut FunctionBuilder,
+    grouping: Option<Grouping>,
+    sums: Vec<ValueId>,
+    parts: &'p [Columns],
+) -> (Vec<ValueId>, Cow<'p, [Columns]>) {
+    let is_across = grouping.is_some_and(|grouping| grouping.sums == Sums::Across);
+    if !is_across || parts != whole_columns(JOINED as u32, 1) {
+        return (sums, Cow::Borrowed(parts));
+    }
+    let mut join = |row: &[ValueId]| {
+        let first = b.splat(row[0], JOINED as u32);
+        (1..).zip(&row[1..]).fold(first, |vector, (lane, &sum)| b.insert(vector, lane, sum))
+    };
+    let vectors = sums.chunks_exact(JOINED).map(&mut join).collect();
+    (vectors, Cow::Owned(whole_columns(1, JOINED as u32)))
 }
 
 /// Returns what the sums of columns in a panel's header add to sums of flipped bytes. The header

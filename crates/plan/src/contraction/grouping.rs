@@ -29,6 +29,9 @@ const MOST_HALVES: u32 = 4;
 const MOST_WORDS: u32 = 2;
 const MOST_WORDS_OF_PAIRS: u32 = 4;
 
+/// Columns of a tile whose sums are scalars, of one row.
+const SUMS_ACROSS: u32 = 4;
+
 /// The factors of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
@@ -202,14 +205,8 @@ impl Grouping {
                     MOST_WORDS
                 }
             }
-            // Sums are in every other one of the registers.
-            Sums::Across => {
-                if m == 1 {
-                    4
-                } else {
-                    2
-                }
-            }
+            // Sums are in every other one of the registers, and make one vector for the epilogue.
+            Sums::Across => SUMS_ACROSS,
             Sums::Lanes | Sums::Pairs => tile.vectors,
         };
         let tile = Tile { vectors: tile.vectors.min(most), ..tile };
@@ -252,7 +249,7 @@ impl Grouping {
             {
                 return Some(2);
             }
-            Sums::Across => return Some(2),
+            Sums::Across => return Some(1),
             Sums::Lanes => {}
         }
         // Each vector of columns takes two registers, and so does the left operand.
@@ -268,7 +265,7 @@ impl Grouping {
     /// no registers for a second group.
     pub(crate) fn most_unrolled(self, tile: Tile) -> i64 {
         if tile.lanes == 1 {
-            return 2;
+            return if self.sums == Sums::Across { 4 } else { 2 };
         }
         if self.is_widened || self.sums == Sums::Pairs { i64::from(tile.k_split) } else { i64::MAX }
     }
@@ -403,11 +400,10 @@ mod tests {
         let places = [0, 7, 8, 15].map(|place| grouping.summand(40, 2, place));
         assert_eq!(places, [None, None, Some(32), Some(39)]);
         assert_eq!((of(S8, 15, 8), of(U8, 40, 8), of(S8, 40, 1)), (None, None, None));
-        for (m, vectors) in [(1, 4), (9, 2)] {
+        for m in [1, 9] {
             let tile = tile::choose_with(m, 64, 4, tile::Access::default(), &m55.for_groups());
             let Tile { rows, vectors: limited, lanes, .. } = grouping.limited(tile, m, &m55.for_groups());
-            assert_eq!((limited, lanes), (vectors, 1), "{m} rows");
-            assert!(rows * limited <= 4, "{m} rows");
+            assert_eq!((rows, limited, lanes), (1, 4, 1), "{m} rows");
         }
     }
 

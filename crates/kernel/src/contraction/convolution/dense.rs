@@ -155,6 +155,7 @@ impl Nest<'_> {
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(cx, 0, at, &sums)?;
         let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
+        let (sums, parts) = grouping::joined(cx, self.dense.grouping, sums, parts);
         // The range of the pixel's number is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let summands = self.dense.panels.rows;

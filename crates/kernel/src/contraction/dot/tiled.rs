@@ -146,9 +146,10 @@ fn tile(
     let sums = grouping::rows_of(cx, plan.dot.grouping, sums, place.rows, per_row);
     if pass.is_last {
         let summands = plan.dot.shape.k;
-        return finish_rows(cx, plan.dot.sums, sums, per_row, summands, |cx, row, number, sum| {
+        let (sums, parts) = grouping::joined(cx, plan.dot.grouping, sums, place.parts);
+        return finish_rows(cx, plan.dot.sums, sums, parts.len(), summands, |cx, row, number, sum| {
             let row = place.row.plus(row);
-            hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
+            hand_over(cx, plan, product, &row, place.column, parts[number], sum)
         });
     }
     for (number, sum) in sums.into_iter().enumerate() {

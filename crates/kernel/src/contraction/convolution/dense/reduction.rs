@@ -10,7 +10,7 @@ use crate::contraction::tile::{Columns, multiply_add, zero};
 use crate::element::{decode, memory_type};
 use crate::index::Index;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{Grouping, Packing};
+use plan::{Grouping, Packing, Sums};
 use support::Result;
 
 /// Emitter for the sums of a tile.
@@ -185,6 +185,7 @@ impl Reduction<'_> {
         // The count is a multiple of the rows per tap, so the loop leaves no remainder.
         let has_tail = dense.grouping.is_some_and(|grouping| grouping.tail > 0);
         let is_widened = dense.grouping.is_some_and(|grouping| grouping.is_widened);
+        let is_across = dense.grouping.is_some_and(|grouping| grouping.sums == Sums::Across);
         let unroll = match dense.inputs - i64::from(has_tail) {
             _ if is_widened => 1,
             _ if sums.len() >= MANY_ACCUMULATORS => 1,
@@ -193,9 +194,15 @@ impl Reduction<'_> {
             _ => 1,
         };
         let vectors = self.parts.len() as u32;
-        let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target())).min(unroll);
+        // Products across vectors take no registers but those of the operands.
+        let together = if is_across {
+            MOST_UNROLLED
+        } else {
+            i64::from(plan::most_together(sums.len() as u32, vectors, cx.target()))
+        };
+        let unroll = together.min(unroll);
         // A few sums would wait for each other, so summands alternate between several sets of sums.
-        let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
+        let sets = if count.most < LONG_RUN || is_across { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
         let sets = sets.clamp(1, unroll as usize);
         let sets = 1 << sets.ilog2();
         let mut all = sums.to_vec();
