@@ -33,6 +33,10 @@ fi
 scripts/dist/llvm_license.sh >python/LICENSE-LLVM.txt
 scripts/dist/crate_licenses.py tfcompile-python --manifest python/Cargo.toml >python/LICENSE-CRATES.txt
 cp LICENSE python/LICENSE
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+scripts/dist/sbom.py --package tfcompile-python ${static:+--features static-llvm --static-llvm} >"$work/tfcompile.cdx.json"
+arguments+=(--sbom-include "$work/tfcompile.cdx.json")
 
 "$python" -m maturin build "${arguments[@]}"
 wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
