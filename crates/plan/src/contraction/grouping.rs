@@ -210,7 +210,12 @@ impl Grouping {
             Sums::Lanes | Sums::Pairs => tile.vectors,
         };
         let tile = Tile { vectors: tile.vectors.min(most), ..tile };
-        let limited = tile::with_rows(tile, m, self.most_rows(tile.vectors, target).unwrap_or(tile.rows));
+        let most_rows = match self.sums {
+            // Of fewer columns, two rows share what they read.
+            Sums::Across => Some((SUMS_ACROSS / tile.vectors.max(1)).max(1)),
+            _ => self.most_rows(tile.vectors, target),
+        };
+        let limited = tile::with_rows(tile, m, most_rows.unwrap_or(tile.rows));
         if tile::runs_in_order(tile.lanes, target) {
             return Tile { k_split: 1, ..limited };
         }
@@ -400,10 +405,10 @@ mod tests {
         let places = [0, 7, 8, 15].map(|place| grouping.summand(40, 2, place));
         assert_eq!(places, [None, None, Some(32), Some(39)]);
         assert_eq!((of(S8, 15, 8), of(U8, 40, 8), of(S8, 40, 1)), (None, None, None));
-        for m in [1, 9] {
+        for (m, sums) in [(1, (1, 4)), (9, (2, 2))] {
             let tile = tile::choose_with(m, 64, 4, tile::Access::default(), &m55.for_groups());
-            let Tile { rows, vectors: limited, lanes, .. } = grouping.limited(tile, m, &m55.for_groups());
-            assert_eq!((rows, limited, lanes), (1, 4, 1), "{m} rows");
+            let Tile { rows, vectors, lanes, .. } = grouping.limited(tile, m, &m55.for_groups());
+            assert_eq!((rows, vectors, lanes), (sums.0, sums.1, 1), "{m} rows");
         }
     }
 
