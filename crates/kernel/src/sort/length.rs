@@ -51,15 +51,14 @@ impl Length {
         self,
         cx: &mut KernelContext<'_>,
         step: i64,
-        mut body: impl FnMut(&mut KernelContext<'_>, Index) -> Result<()>,
+        body: impl FnMut(&mut KernelContext<'_>, Index) -> Result<()>,
     ) -> Result<()> {
         let most = self.most / step * step;
         if self.extent.is_none() {
             return cx.for_range(0, most, step, body);
         }
         let (begin, end) = (cx.index(0), self.whole(cx, step)?);
-        cx.for_steps((begin, end), (0, most), step, &[], |cx, index, _| body(cx, index).map(|()| Vec::new()))
-            .map(|_| ())
+        between(cx, (begin, end), most, step, body)
     }
 
     /// Runs `body` for each element after the whole steps.
@@ -67,16 +66,13 @@ impl Length {
         self,
         cx: &mut KernelContext<'_>,
         step: i64,
-        mut body: impl FnMut(&mut KernelContext<'_>, Index) -> Result<()>,
+        body: impl FnMut(&mut KernelContext<'_>, Index) -> Result<()>,
     ) -> Result<()> {
         if self.extent.is_none() {
             return cx.for_range(self.most / step * step, self.most, 1, body);
         }
         let (begin, end) = (self.whole(cx, step)?, self.value(cx)?);
-        cx.for_steps((begin, end), (0, self.most), 1, &[], |cx, index, _| {
-            body(cx, index).map(|()| Vec::new())
-        })
-        .map(|_| ())
+        between(cx, (begin, end), self.most, 1, body)
     }
 
     /// Runs `body` for each element.
@@ -87,4 +83,16 @@ impl Length {
     ) -> Result<()> {
         cx.for_needed_indices((0, self.most, self.extent), body)
     }
+}
+
+/// Runs `body` for steps between two numbers of at most `most`.
+fn between(
+    cx: &mut KernelContext<'_>,
+    bounds: (ValueId, ValueId),
+    most: i64,
+    step: i64,
+    mut body: impl FnMut(&mut KernelContext<'_>, Index) -> Result<()>,
+) -> Result<()> {
+    let body = |cx: &mut KernelContext<'_>, index: Index, _: &[ValueId]| body(cx, index).map(|()| Vec::new());
+    cx.for_steps(bounds, (0, most), step, &[], body).map(|_| ())
 }

@@ -467,6 +467,8 @@ impl<'a> Masks<'a> {
             }
             Op::Concatenate { dimension } => {
                 let count = self.module[place.0][place.1].operands().len();
+                // All operands together are followed no farther than one would be.
+                let depth = depth / count.max(2);
                 let parts = (0..count).map(|k| self.different(operand(k), is_value, depth));
                 let widest = |a: Vec<Option<Extent>>, b: Vec<Option<Extent>>| {
                     a.into_iter().zip(b).map(|(a, b)| most(a, b)).collect()

@@ -37,11 +37,11 @@ fn a_sort_orders_what_its_mask_shows() {
     };
     let table = [
         ("and(c, or)", "sorted", true),
-        // Elements that are hidden would come first.
+        // The comparator does not exclude that hidden elements come first.
         ("or(no, less)", "sorted", false),
-        // Whether one is hidden has no influence.
+        // The comparator ignores the mask.
         ("and(less, less)", "sorted", false),
-        // The last elements are read as well.
+        // All elements of the result are read.
         ("and(c, or)", "back", false),
     ];
     for (root, result, expected) in table {
@@ -55,24 +55,24 @@ fn a_sort_orders_what_its_mask_shows() {
 
 #[test]
 fn top_k_may_reach_beyond_the_size() {
-    let body = |largest: bool, hidden: &str, k: i64, dimension: &str| {
+    let body = |largest: bool, hidden: &str, k: i64| {
         masked("s32", hidden)
             + &format!(
                 "  t = (s32[{k}], s32[{k}]) topk(shown), k={k}, largest={largest}\n  \
-                 top = s32[{k}] get-tuple-element(t), index=0\n  ROOT r = (s32[{k}], s32[]) tuple(top, {dimension})"
+                 top = s32[{k}] get-tuple-element(t), index=0\n  ROOT r = (s32[{k}], s32[]) tuple(top, n)"
             )
     };
     let (low, high) = ("-2147483648", "2147483647");
-    // All of the results are read: with two elements, the third one is hidden.
     for (largest, hidden, k, expected) in [
         (true, low, 8, vec!["n"]),
         (false, high, 8, vec!["n"]),
         (true, high, 8, vec![]),
         (true, "-5", 8, vec![]),
     ] {
-        let module = module("", &body(largest, hidden, k, "n"), 0);
+        let module = module("", &body(largest, hidden, k), 0);
         assert_eq!(significant(&module, "t"), expected, "{largest} {hidden}");
     }
+    // All of the results are read: with two elements, the third one is hidden.
     let text = masked("s32", low)
         + "  t = (s32[3], s32[3]) topk(shown), k=3, largest=true\n  top = s32[3] get-tuple-element(t), index=0\n  \
            z = s32[8] negate(x)\n  ROOT r = (s32[8], s32[3], s32[]) tuple(z, top, n)";
