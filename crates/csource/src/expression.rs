@@ -511,7 +511,7 @@ impl Printer<'_, '_> {
     fn group(&mut self, kind: GroupKind, a: ValueId, b: ValueId, c: ValueId) -> Result<Text> {
         let lanes = self.ty(c).lanes;
         let (is_bytes, flag) = match kind {
-            GroupKind::SignedBytes => (true, true),
+            GroupKind::SignedBytes | GroupKind::SignedBytesByNarrow => (true, true),
             GroupKind::UnsignedBytes => (true, false),
             GroupKind::Bf16 => (false, true),
             _ => return Err(Error::internal(format!("unexpected products of {kind:?} in a plan for C"))),

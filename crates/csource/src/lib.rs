@@ -99,7 +99,11 @@ pub struct Source {
 pub fn plan_target(target: &Target, vectors: Vectors) -> Target {
     let mut target = Target { has_float_parts: false, byte_lookups: None, ..target.clone() };
     // A sum of all lanes has no operator.
-    target.byte_products = target.byte_products.filter(|products| *products != ByteProducts::Across);
+    target.byte_products = match target.byte_products {
+        Some(ByteProducts::Across) => None,
+        Some(ByteProducts::Signs) => Some(ByteProducts::Widened),
+        products => products,
+    };
     if vectors == Vectors::None {
         target.vector_bytes = 1;
         target.has_rounding = false;

@@ -275,11 +275,12 @@ const FLOAT_TARGETS: [Instruction; 7] = [
     ("aarch64-unknown-linux-gnu", "neoverse-n2", "", "bfmmla"),
 ];
 
-const BYTE_TARGETS: [Instruction; 11] = [
+const BYTE_TARGETS: [Instruction; 12] = [
     ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "znver4", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "alderlake", "", "vpdpbusd"),
-    ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddwd"),
+    ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddubsw"),
+    ("x86_64-unknown-linux-gnu", "x86-64-v2", "", "pmaddubsw"),
     ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vpmaddwd"),
     ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
     ("aarch64-unknown-linux-gnu", "neoverse-n1", "", "sdot"),

@@ -119,6 +119,8 @@ pub enum Constant {
 pub enum GroupKind {
     /// Four signed bytes times four signed bytes. Sums wrap around.
     SignedBytes,
+    /// Like [`Self::SignedBytes`], where no second factor is -128 (a narrow range).
+    SignedBytesByNarrow,
     /// Four unsigned bytes times four signed bytes. Sums wrap around.
     UnsignedBytes,
     /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
@@ -144,6 +146,7 @@ impl GroupKind {
     pub const fn sum(self) -> ScalarType {
         match self {
             Self::SignedBytes
+            | Self::SignedBytesByNarrow
             | Self::UnsignedBytes
             | Self::SignedBytePairs
             | Self::UnsignedBytePairs

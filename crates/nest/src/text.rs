@@ -65,6 +65,7 @@ names!(BINARY: BinaryOp {
 
 names!(GROUPS: GroupKind {
     "signed_bytes" = SignedBytes,
+    "signed_bytes_by_narrow" = SignedBytesByNarrow,
     "unsigned_bytes" = UnsignedBytes,
     "bf16" = Bf16,
     "signed_byte_pairs" = SignedBytePairs,

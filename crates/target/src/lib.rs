@@ -28,8 +28,12 @@ pub enum ByteProducts {
     /// The first factors are of either kind: aarch64 with `i8mm`.
     Either,
     /// Bytes of either kind are widened to 16 bits and multiplied in pairs, which takes more
-    /// registers: SSE2, AVX2, and AVX-512 without VNNI.
+    /// registers: SSE2, AVX-512 without VNNI, and WebAssembly.
     Widened,
+    /// Like [`Self::Widened`]. Signed bytes of which no second factor is -128 are multiplied
+    /// without widening: the second factors take the signs of the first ones (`psignb`), so that
+    /// these are unsigned, and no sum of two products exceeds 16 bits (`pmaddubsw`). SSSE3 and AVX2.
+    Signs,
     /// Signed bytes are multiplied as 16 bits, which are added in pairs to 32 bits: two products in
     /// each of twice as many lanes. NEON without dot products.
     Halves,
@@ -50,7 +54,7 @@ impl ByteProducts {
         match self {
             Self::Unsigned => !is_signed,
             Self::Signed | Self::Halves | Self::Dual | Self::Single | Self::Across => is_signed,
-            Self::Either | Self::Widened => true,
+            Self::Either | Self::Widened | Self::Signs => true,
         }
     }
 }

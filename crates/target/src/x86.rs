@@ -127,6 +127,8 @@ pub(crate) fn describe(target: &mut Target) {
         (false, true, _) if has("avxvnni", has_avx_vnni(&target.cpu)) => Some(ByteProducts::Unsigned),
         // Without AVX2, long vectors have no integer instructions.
         (false, false, true) => None,
+        (false, true, _) => Some(ByteProducts::Signs),
+        (false, ..) if has("ssse3", level >= Level::V2) => Some(ByteProducts::Signs),
         _ => Some(ByteProducts::Widened),
     };
     target.has_bf16_products =
@@ -258,7 +260,9 @@ mod tests {
         let table = [
             ("", "", Some(ByteProducts::Widened)),
             ("sandybridge", "", None),
-            ("x86-64-v3", "", Some(ByteProducts::Widened)),
+            ("x86-64-v2", "", Some(ByteProducts::Signs)),
+            ("", "+ssse3", Some(ByteProducts::Signs)),
+            ("x86-64-v3", "", Some(ByteProducts::Signs)),
             ("x86-64-v3", "+avxvnni", Some(ByteProducts::Unsigned)),
             ("alderlake", "", Some(ByteProducts::Unsigned)),
             ("x86-64-v4", "", Some(ByteProducts::Widened)),
@@ -267,7 +271,7 @@ mod tests {
             ("cascadelake", "", Some(ByteProducts::Unsigned)),
             ("znver4", "", Some(ByteProducts::Unsigned)),
             ("znver4", "-avx512vnni", Some(ByteProducts::Widened)),
-            ("znver4", "-avx512f", Some(ByteProducts::Widened)),
+            ("znver4", "-avx512f", Some(ByteProducts::Signs)),
         ];
         for (cpu, features, expected) in table {
             assert_eq!(x86(cpu, features).byte_products, expected, "{cpu} {features}");

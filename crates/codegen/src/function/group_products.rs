@@ -21,6 +21,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
     ) -> Result<BasicValueEnum<'c>> {
         match kind {
             GroupKind::SignedBytes => self.bytes_multiply_add(true, a, b, c),
+            GroupKind::SignedBytesByNarrow => self.narrow_multiply_add(a, b, c),
             GroupKind::UnsignedBytes => self.bytes_multiply_add(false, a, b, c),
             GroupKind::Bf16 => self.bf16_multiply_add(a, b, c),
             GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
@@ -152,7 +153,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let is_wasm = target.triple.architecture == Architecture::Wasm32;
         match target.byte_products {
             Some(ByteProducts::Dual) if lanes == 1 && is_signed => self.in_dual(a, b, c),
-            Some(ByteProducts::Widened) if fits && (is_x86 || is_wasm) => self.in_pairs(is_signed, a, b, c),
+            Some(ByteProducts::Widened | ByteProducts::Signs) if fits && (is_x86 || is_wasm) => {
+                self.in_pairs(is_signed, a, b, c)
+            }
             Some(products) if fits && products.takes(is_signed) && products != ByteProducts::Halves => {
                 let (sums, bits) = (format!("v{lanes}i32"), bytes * 8);
                 let name = match (is_x86, is_signed) {
@@ -169,6 +172,32 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             _ => self.one_by_one(is_signed, a, b, c),
         }
+    }
+
+    /// Emits `c` plus four products of signed bytes per lane, where no second factor is -128. The
+    /// second factors take the signs of the first ones: two products of at most 128 times 127 each
+    /// fit into 16 bits, so the instruction that adds them does not saturate.
+    fn narrow_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let target = self.module.target;
+        let lanes = self.source.values[c].lanes;
+        let [sign, pairs, words] = match lanes {
+            4 => ["ssse3.psign.b.128", "ssse3.pmadd.ub.sw.128", "sse2.pmadd.wd"],
+            8 => ["avx2.psign.b", "avx2.pmadd.ub.sw", "avx2.pmadd.wd"],
+            _ => return self.bytes_multiply_add(true, a, b, c),
+        };
+        if target.byte_products != Some(ByteProducts::Signs) || 4 * lanes > target.vector_bytes {
+            return self.bytes_multiply_add(true, a, b, c);
+        }
+        let context = self.module.context;
+        let (i8s, i16s) = (context.i8_type().vec_type(4 * lanes), context.i16_type().vec_type(2 * lanes));
+        let (a, b) = (self.cast(a, i8s)?, self.cast(b, i8s)?);
+        // -128 stays, and is read as 128.
+        let wraps = context.bool_type().const_zero();
+        let magnitudes = self.call("llvm.abs", &[i8s.into()], &[a.into(), wraps.into()])?;
+        let signed = self.call(&format!("llvm.x86.{sign}"), &[], &[b.into(), a.into()])?;
+        let sums = self.call(&format!("llvm.x86.{pairs}"), &[], &[magnitudes.into(), signed.into()])?;
+        let sums = self.call(&format!("llvm.x86.{words}"), &[], &[sums.into(), splat(i16s, 1)?.into()])?;
+        Ok(self.builder.build_int_add(self.vector(c)?, as_vector(sums)?, "").built()?.into())
     }
 
     /// Emits the scalar `c` plus the products of 16 bytes.

@@ -34,6 +34,9 @@ pub(crate) fn multiply_add(
     let kind = match (grouping.factors, grouping.sums) {
         (Factors::Bytes { .. }, Sums::Halves) => GroupKind::SignedByteHalves,
         (Factors::Bytes { .. }, Sums::Across) => GroupKind::SignedByteVectors,
+        (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) if grouping.moves_signs => {
+            GroupKind::SignedBytesByNarrow
+        }
         (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) => GroupKind::SignedBytes,
         (Factors::Bytes { is_signed: true, .. }, Sums::Pairs) => GroupKind::SignedBytePairs,
         (Factors::Bytes { is_signed: false, .. }, Sums::Lanes) => GroupKind::UnsignedBytes,

@@ -34,6 +34,7 @@ impl BlockFloat {
             ByteProducts::Unsigned => false,
             ByteProducts::Signed | ByteProducts::Either => true,
             ByteProducts::Widened
+            | ByteProducts::Signs
             | ByteProducts::Halves
             | ByteProducts::Dual
             | ByteProducts::Single

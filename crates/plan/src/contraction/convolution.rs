@@ -33,6 +33,7 @@ pub use winograd_matrices::{GradientTransform, Transform};
 use super::Planner;
 use super::bias::Bias;
 use super::epilogue::check_epilogue;
+use super::grouping::FactorTypes;
 use super::operands::{constant_operand, is_read_once};
 use super::tile::accumulator;
 use crate::fusion::{Fusion, Position};
@@ -238,7 +239,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             ConvolutionForm::KernelGradient => (self.gradient(&dims, accumulator, planner)?, None),
             ConvolutionForm::Canonical => {
                 let constant = self.kernel_constant(kernel_operand);
-                (self.kind(&dims, accumulator, constant.map(|_| kernel.element_type), planner), constant)
+                (self.kind(&dims, accumulator, constant, planner), constant)
             }
         };
         let plan =
@@ -246,13 +247,13 @@ impl<'s, 'm> Stage<'s, 'm> {
         Ok((plan, constant))
     }
 
-    /// Loops of a convolution that is not a kernel gradient. `constant` is the type of a constant
+    /// Loops of a convolution that is not a kernel gradient. `constant` has the values of a constant
     /// kernel.
     fn kind(
         self,
         dims: &ConvolutionDims,
         accumulator: PrimitiveType,
-        constant: Option<PrimitiveType>,
+        constant: Option<&Literal>,
         planner: Planner<'_>,
     ) -> ConvolutionKind {
         let Planner { target, candidate, .. } = planner;
@@ -265,6 +266,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         let in_place = is_cheap(0) && is_cheap(1);
         let with_constant = is_cheap(0) && is_constant;
         let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
+        let types = FactorTypes::new(types, constant, target);
         let grouping = dense::grouping(types, dims, target).filter(|_| is_constant);
         let allowed = match planner.winograd {
             // An instruction of several products saves as much as the small transform.
@@ -290,6 +292,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         })
         .or_else(|| {
             let parts = dense::Parts { bands, overlaps: bands.is_some() || !reads_overwritten(self.fusion) };
+            let constant = constant.map(|_| types.rhs);
             let dense = dense::choose(dims, accumulator, constant, grouping, parts, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })

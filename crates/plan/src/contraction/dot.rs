@@ -28,7 +28,7 @@ use super::bias::Bias;
 use super::block_float::BlockFloat;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
-use super::grouping::Grouping;
+use super::grouping::{FactorTypes, Grouping};
 use super::operands::{constant_operand, is_read_once};
 use super::panels::PanelLayout;
 use super::tile::{self, Tile, accumulator};
@@ -425,7 +425,12 @@ impl<'m> Dot<'m> {
     fn in_groups(self, target: &Target) -> Self {
         let types = [self.lhs_type, self.rhs_type, self.accumulator];
         let is_along = self.dims.lhs_is_strided() && self.dims.lhs_k_stride() == 1;
-        let grouping = Grouping::of(types, self.shape.k, [self.shape.m, self.shape.n], target);
+        let grouping = Grouping::of(
+            FactorTypes::new(types, self.rhs_values, target),
+            self.shape.k,
+            [self.shape.m, self.shape.n],
+            target,
+        );
         let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along && self.weights.is_none())
         else {
             return self;

@@ -5,7 +5,7 @@ use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
-use crate::contraction::grouping::{GROUP_BYTES, Grouping};
+use crate::contraction::grouping::{FactorTypes, GROUP_BYTES, Grouping};
 use crate::contraction::panels::PanelLayout;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
@@ -247,11 +247,7 @@ pub(super) fn in_groups(dims: &ConvolutionDims, grouping: Option<Grouping>) -> C
 }
 
 /// Groups of products of an input and a constant kernel, if the target sums them.
-pub(super) fn grouping(
-    types: [PrimitiveType; 3],
-    dims: &ConvolutionDims,
-    target: &Target,
-) -> Option<Grouping> {
+pub(super) fn grouping(types: FactorTypes, dims: &ConvolutionDims, target: &Target) -> Option<Grouping> {
     let pixels = dims.batch.saturating_mul(dims.pixels());
     let of = |run: i64| Grouping::of(types, run, [pixels, dims.outputs], target);
     // Of a longer run, groups are not shorter.

@@ -4,7 +4,7 @@ use super::bands::{self, Lines};
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling, three_dimensions};
 use crate::candidate::Candidate;
-use crate::contraction::grouping::{Factors, GROUP_BYTES, Grouping, Sums};
+use crate::contraction::grouping::{FactorTypes, Factors, GROUP_BYTES, Grouping, Sums};
 use crate::contraction::panels::PanelLayout;
 use crate::tasks::Work;
 use shape::PrimitiveType;
@@ -132,11 +132,7 @@ const MAX_UNROLLED: i64 = 8;
 const FEWEST_LANES: i64 = 4;
 
 /// Groups of bytes of a column of the window, if the target sums their products.
-pub(super) fn grouping(
-    types: [PrimitiveType; 3],
-    dims: &ConvolutionDims,
-    target: &Target,
-) -> Option<Grouping> {
+pub(super) fn grouping(types: FactorTypes, dims: &ConvolutionDims, target: &Target) -> Option<Grouping> {
     let grouping = Grouping::of(types, column(dims), [1, dims.groups], target);
     // Without an instruction that adds all products to one lane, single taps are as fast.
     grouping

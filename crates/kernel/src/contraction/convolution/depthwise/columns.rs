@@ -158,14 +158,18 @@ impl Nest<'_> {
             let lanes = (0..lanes).map(|lane| lane / shared).collect();
             return if shared == 1 { wide } else { b.shuffle(wide, wide, lanes) };
         }
+        // First bytes of two lines in turns, then pairs of them: processors interleave two operands.
         let last = rows.len() - 1;
-        let mut join = |first: usize| {
-            let [x, y] = [first, first + 1].map(|row| rows[row.min(last)]);
-            b.shuffle(x, y, (0..2 * distinct).collect())
+        let in_turns = |b: &mut FunctionBuilder, x: ValueId, y: ValueId| {
+            b.shuffle(x, y, (0..2 * distinct).map(|k| k / 2 + k % 2 * distinct).collect())
         };
-        let (upper, lower) = (join(0), if last < 2 { None } else { Some(join(2)) });
-        let byte = |k: u32| k / 4 / shared + (k % 4).min(last as u32) * distinct;
-        let bytes = b.shuffle(upper, lower.unwrap_or(upper), (0..4 * lanes).map(byte).collect());
+        let pairs = [0, 2].map(|first| {
+            let [x, y] = [first, first + 1].map(|row: usize| rows[row.min(last)]);
+            let bytes = in_turns(b, x, y);
+            b.bitcast(bytes, Type::vector(ScalarType::I16, distinct))
+        });
+        let pair = |k: u32| k / 2 / shared + k % 2 * distinct;
+        let bytes = b.shuffle(pairs[0], pairs[1], (0..2 * lanes).map(pair).collect());
         b.bitcast(bytes, Type::vector(ScalarType::I32, lanes))
     }
 }
