@@ -32,7 +32,7 @@ pub enum ByteProducts {
     Widened,
     /// Like [`Self::Widened`]. Signed bytes of which no second factor is -128 are multiplied
     /// without widening: the second factors take the signs of the first ones (`psignb`), so that
-    /// these are unsigned, and no sum of two products exceeds 16 bits (`pmaddubsw`). SSSE3 and AVX2.
+    /// these are unsigned, and no sum of two products exceeds 16 bits (`pmaddubsw`). SSSE3, AVX2.
     Signs,
     /// Signed bytes are multiplied as 16 bits, which are added in pairs to 32 bits: two products in
     /// each of twice as many lanes. NEON without dot products.

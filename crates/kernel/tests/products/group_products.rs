@@ -54,8 +54,8 @@ pub(crate) fn constant(element_type: PrimitiveType, sizes: &[i64], numbers: &mut
     text.split_once(' ').expect("a type and values").1.to_owned()
 }
 
-/// Runs a module on all machines. Each kernel multiplies groups where the machine can. Bytes without
-/// -128 are multiplied in another way on some.
+/// Runs a module on all machines. Each kernel multiplies groups where the machine can. Bytes
+/// without -128 are multiplied in another way on some.
 pub(crate) fn check(text: &str) {
     check_with(text, values, tolerance);
     if text.contains("-128") {

@@ -247,8 +247,8 @@ impl<'s, 'm> Stage<'s, 'm> {
         Ok((plan, constant))
     }
 
-    /// Loops of a convolution that is not a kernel gradient. `constant` has the values of a constant
-    /// kernel.
+    /// Loops of a convolution that is not a kernel gradient. `constant` has the values of a
+    /// constant kernel.
     fn kind(
         self,
         dims: &ConvolutionDims,

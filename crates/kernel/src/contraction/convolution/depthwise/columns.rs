@@ -158,7 +158,7 @@ impl Nest<'_> {
             let lanes = (0..lanes).map(|lane| lane / shared).collect();
             return if shared == 1 { wide } else { b.shuffle(wide, wide, lanes) };
         }
-        // First bytes of two lines in turns, then pairs of them: processors interleave two operands.
+        // Bytes of two lines in turns, then pairs of them in turns, as processors interleave.
         let last = rows.len() - 1;
         let in_turns = |b: &mut FunctionBuilder, x: ValueId, y: ValueId| {
             b.shuffle(x, y, (0..2 * distinct).map(|k| k / 2 + k % 2 * distinct).collect())
