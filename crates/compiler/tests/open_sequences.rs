@@ -45,7 +45,11 @@ fn text(case: Case<'_>, sizes: Option<[i64; 2]>) -> String {
     }
     body += &format!(" x = f32[{open_b},{open_t}] copy({x})\n places = s32[{open_t}] copy({p})\n");
     let one = if sizes.is_none() { "<=1" } else { "1" };
-    body += &case.body.replace('B', &open_b).replace('T', &open_t).replace('K', one);
+    // Names of kinds of transforms end with T, too.
+    let of_length = |before: char| (format!("{before}T"), format!("{before}{open_t}"));
+    let ((first, first_size), (later, later_size)) = (of_length('['), of_length(','));
+    let sized = case.body.replace(&first, &first_size).replace(&later, &later_size);
+    body += &sized.replace('B', &open_b).replace('K', one);
     let rows = case.result[0].map_or(open_b, |size| size.to_string());
     let columns = match case.result[1] {
         Some(1) => one.to_owned(),
@@ -163,6 +167,16 @@ fn running_totals_end_at_the_length() -> Result<()> {
             format!("zero = f32[] constant(0)\n y = f32[B,T] reduce-window(x, zero), {window}, to_apply=sum");
         check(Case { body: &body, ty: "f32", result: [None, None] })?;
     }
+    Ok(())
+}
+
+#[test]
+fn transforms_end_at_the_length() -> Result<()> {
+    let body = "wide = f32[B,T,12] broadcast(x), dimensions={0,1}\n i = f32[12] iota(), iota_dimension=0\n \
+        all = f32[B,T,12] broadcast(i), dimensions={2}\n waves = f32[B,T,12] multiply(wide, all)\n \
+        f = c64[B,T,7] fft(waves), fft_type=RFFT, fft_length={12}\n part = f32[B,T,7] imag(f)\n \
+        zero = f32[] constant(0)\n y = f32[B,T] reduce(part, zero), dimensions={2}, to_apply=sum";
+    check(Case { body, ty: "f32", result: [None, None] })?;
     Ok(())
 }
 

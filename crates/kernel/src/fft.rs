@@ -8,6 +8,7 @@ mod real;
 
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
+use hlo::analysis::{Extent, linear_extent};
 use lines::{Line, Parts, RootTable};
 use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use pass::{Pass, into_lines, out_of_lines};
@@ -28,13 +29,23 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
             return Err(Error::internal(format!("expected a transform of f32 or f64 parts, got {other:?}")));
         }
     };
-    let emitter = Emitter { step, scalar, table, from, to };
+    let lines = lines_before(cx, step.outer);
+    let emitter = Emitter { step, scalar, table, from, to, lines };
     let (units, tasks) = (step.units(), cx.plan().tasks);
     cx.for_tasks(|cx, task| {
         let span = cx.spans(&task, &[units], &[tasks])?[0];
         let scratch = (cx.plan().worker_scratch_bytes > 0).then(|| cx.worker_scratch());
         emitter.units(cx, span, scratch)
     })
+}
+
+/// Returns how many of the `outer` lines along a step's dimension are needed in a run: those of the
+/// dimensions before it.
+fn lines_before(cx: &KernelContext<'_>, outer: i64) -> Option<Extent> {
+    let sizes = cx.results()[0].shape.sizes();
+    let needed = cx.needed(cx.fusion().root);
+    let rank = (0..=sizes.len()).find(|&rank| sizes[..rank].iter().product::<i64>() == outer)?;
+    linear_extent(&sizes[..rank], needed.get(..rank)?)
 }
 
 /// Returns the address of an array.
@@ -80,10 +91,12 @@ struct Emitter<'a> {
     table: ValueId,
     from: ValueId,
     to: ValueId,
+    /// How many of the lines before the dimension are needed, if not all.
+    lines: Option<Extent>,
 }
 
 impl Emitter<'_> {
-    /// Emits the lines of a task, or groups of them.
+    /// Emits the needed lines of a task, or groups of them.
     fn units(&self, cx: &mut KernelContext<'_>, span: Span, scratch: Option<ValueId>) -> Result<()> {
         let FftStep { outer, inner, .. } = *self.step;
         let together = self.step.side_by_side();
@@ -97,6 +110,12 @@ impl Emitter<'_> {
                 b.offset(row, column, 2 * size)
             };
             (first(self.from, read), first(self.to, written))
+        };
+        let span = match self.step.layout {
+            FftLayout::Along => cx.limited(span, self.lines, 1)?,
+            FftLayout::Across => cx.limited(span, self.lines, together)?,
+            FftLayout::Columns if outer == 1 => span,
+            FftLayout::Columns => cx.limited(span, self.lines, 1)?,
         };
         match self.step.layout {
             FftLayout::Along => cx.for_span(span, 1, |cx, row| {

@@ -121,6 +121,12 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
             extents.iter_mut().rev().take(1).for_each(|last| *last = None);
             set(0, extents);
         }
+        // Each transform reads its own numbers only.
+        Op::Fft { fft_length, .. } => {
+            let mut extents = read.clone();
+            extents.iter_mut().rev().take(fft_length.len()).for_each(|extent| *extent = None);
+            set(0, extents);
+        }
         // The elements that updates change are those at their places.
         Op::Scatter { .. } => (0..operands.len() / 2).for_each(|k| set(k, read.clone())),
         Op::Reduce { dimensions, .. } => {

@@ -102,6 +102,18 @@ fn sizes_may_be_rounded_quotients() {
 }
 
 #[test]
+fn transforms_read_their_own_numbers() {
+    let body = "  x = f32[8,4,6] parameter(1)\n  y = f32[8,4,6] negate(x)\n  \
+        f = c64[8,4,4] fft(y), fft_type=RFFT, fft_length={6}\n  g = c64[8,4,4] fft(f), fft_type=FFT, fft_length={4,4}\n  \
+        ROOT r = (c64[8,4,4], s32[]) tuple(g, n)";
+    let module = module("", body, 0);
+    let needed = NeededSizes::of(&module, &|_, _| false);
+    for name in ["g", "f", "y", "x"] {
+        assert_eq!(extents(&module, &needed, name), ["n", "all", "all"], "{name}");
+    }
+}
+
+#[test]
 fn users_that_read_more_count() {
     let body = "  x = f32[8] parameter(1)\n  y = f32[8] negate(x)\n  z = f32[8] reverse(y), dimensions={0}\n  \
         ROOT r = (f32[8], f32[8], s32[]) tuple(y, z, n)";
