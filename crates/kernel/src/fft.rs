@@ -91,7 +91,7 @@ struct Emitter<'a> {
     table: ValueId,
     from: ValueId,
     to: ValueId,
-    /// How many of the lines before the dimension are needed, if not all.
+    /// Number of lines before the dimension are needed, if not all.
     lines: Option<Extent>,
 }
 
