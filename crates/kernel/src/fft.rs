@@ -91,7 +91,7 @@ struct Emitter<'a> {
     table: ValueId,
     from: ValueId,
     to: ValueId,
-    /// Number of lines before the dimension are needed, if not all.
+    /// Number of needed lines before the dimension, if not all.
     lines: Option<Extent>,
 }
 
