@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shlex
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
