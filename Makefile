@@ -343,15 +343,14 @@ test-exhaustive: ## check that elementary functions of all 2^32 floats are withi
 
 .PHONY: fuzz
 SEED ?= 0
-COUNT ?= 100000
 JOBS ?= 2
 KIND ?= all
 fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS, KIND)
-	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
+	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(or $(COUNT),100000) --jobs $(JOBS) --kind $(KIND)
 
 .PHONY: fuzz-passes
 fuzz-passes: ## run the passes one by one on random graphs, compare before and after each, and count: target/fuzz-passes.json (SEED, COUNT, JOBS, KIND)
-	cargo run --release -p fuzz-graphs -- --passes --report target/fuzz-passes.json --seed $(SEED) --count $(COUNT) --jobs $(JOBS) --kind $(KIND)
+	cargo run --release -p fuzz-graphs -- --passes --report target/fuzz-passes.json --seed $(SEED) --count $(or $(COUNT),100000) --jobs $(JOBS) --kind $(KIND)
 
 .PHONY: mutants
 # The simplifier has about 1200 possible changes; 100 take half an hour on 2 cores.

@@ -88,5 +88,4 @@ node { name: "answer" op: "Softmax" input: "logits" attr { key: "T" value { type
 GRAPH
 "$TOOL" init "$work/page" --build web --model "$work/picture.pbtxt" >/dev/null
 TFCOMPILE=$(realpath "$TOOL") sh "$work/page/build.sh"
-mkdir -p target/web
-node scripts/web/page.mjs "$work/page" target/web/page.png
+node scripts/web/page.mjs "$work/page" target/web

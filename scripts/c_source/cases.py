@@ -18,6 +18,8 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from limited import OutOfTime, run_limited  # noqa: E402
 # Data of a case that fit in the memory of the board.
 MAX_BYTES = 64 << 10
 KINDS = {"<f4": "float", "<f8": "double", "|i1": "int8_t", "|u1": "uint8_t", "<i2": "int16_t", "<u2": "uint16_t",
@@ -118,9 +120,9 @@ def run(compiler, work):
     if made.returncode:
         return made.stderr.strip()[:500]
     try:
-        done = subprocess.run(start, cwd=work, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return "no end after 60 s"
+        done = run_limited(start, 60, cwd=work, stdin=subprocess.DEVNULL)
+    except OutOfTime as problem:
+        return str(problem)
     return None if done.returncode == 0 else f"status {done.returncode}: {(done.stdout + done.stderr).strip()[:500]}"
 
 

@@ -5,9 +5,12 @@ import os
 import pathlib
 import shlex
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "tests" / "microcontrollers"
+sys.path.insert(0, str(ROOT / "scripts"))
+from limited import OutOfTime, run_limited  # noqa: E402
 
 ARM = ["arm-none-eabi-gcc", "-mthumb"]
 # Vectors, code and its size, data and its size.
@@ -55,13 +58,13 @@ class Failure(Exception):
     """A step that failed, with its output."""
 
 
-def call(command, timeout=600, environment=None):
+def call(command, limit=600, environment=None):
     """Runs a command, with additions to the environment, and returns its output."""
     environment = {**os.environ, **environment} if environment else None
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{shlex.join(map(str, command))}: more than {timeout} s") from None
+        done = run_limited(command, limit, env=environment)
+    except OutOfTime as problem:
+        raise Failure(str(problem)) from None
     if done.returncode != 0:
         output = (done.stdout + done.stderr)[-2000:]
         raise Failure(f"{shlex.join(map(str, command))}: status {done.returncode}\n{output}")
@@ -138,14 +141,14 @@ def link(board, sources, objects, out, flags=(), script="memory.ld"):
     return out / "program.elf"
 
 
-def execute(board, program, timeout=600):
+def execute(board, program, limit=600):
     """Runs a program. Returns the lines that it prints, by their first word."""
     command = shlex.split(board[0]) + ["-icount", "shift=0", "-nographic", "-monitor", "none", "-serial", "none"]
     command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(program)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{shlex.join(command)}: more than {timeout} s") from None
+        done = run_limited(command, limit, stdin=subprocess.DEVNULL)
+    except OutOfTime as problem:
+        raise Failure(str(problem)) from None
     output = done.stdout + done.stderr
     if done.returncode != 0:
         raise Failure(f"{shlex.join(command)}: status {done.returncode}\n{output[-2000:]}")

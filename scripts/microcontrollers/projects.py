@@ -70,7 +70,7 @@ def board_file(out, target, flags, configuration=()):
 
 def check(target, program):
     """Runs a program and checks what it prints."""
-    lines = execute(BOARDS[target], program, timeout=60).get("result_y[0]", [])
+    lines = execute(BOARDS[target], program, limit=60).get("result_y[0]", [])
     if len(lines) != 1 or not EXPECTED.match(lines[0]):
         raise Failure(f"{program} prints {lines}, expected result_y[0] = 1")
 

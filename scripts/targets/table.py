@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs recorded cases of each kind of input on each machine, and counts those that are right.
 
-    scripts/targets/table.py TOOL [--count N] [--only REGEX] [--kind REGEX] [--page FILE]
+    scripts/targets/table.py TOOL [--count N] [--only REGEX] [--kind REGEX] [--case REGEX]
+        [--page FILE]
 
-Takes up to N cases of each kind (default 20). A case is right if all of its results are within its
+Takes up to N cases of each kind (default 12). A case is right if all of its results are within its
 tolerances of the answers recorded from TensorFlow, JAX, LiteRT, or ONNX Runtime. Prints a table, and
 the message of each failure. --page replaces the table of a page, which follows a line <!-- table -->. A machine whose compiler or emulator is missing is listed as not run,
 and so are cases that an emulator ends by an assertion of its own. An OpenCL device is listed if
@@ -108,9 +109,10 @@ class Prepared:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--count", type=int, default=12)
     parser.add_argument("--only", default="", help="machines whose name matches")
     parser.add_argument("--kind", default="", help="kinds of input that match")
+    parser.add_argument("--case", default="", help="cases whose name matches, of those that --count selects")
     parser.add_argument("--page", type=pathlib.Path)
     options = parser.parse_args()
     tool = options.tool.resolve()
@@ -141,7 +143,8 @@ def main():
         return kind, case, problem, failures
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(run, kind, case) for kind in kinds for case in select(kind, options.count)]
+        cases = [(kind, case) for kind in kinds for case in select(kind, options.count) if re.search(options.case, case.name)]
+        jobs = [pool.submit(run, kind, case) for kind, case in cases]
         for job in concurrent.futures.as_completed(jobs):
             kind, case, problem, failures = job.result()
             if problem:

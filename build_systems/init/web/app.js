@@ -75,7 +75,7 @@ async function start() {
     } while (performance.now() - from < 5);
     const time = (performance.now() - from) / runs;
     show(Object.values(model.results)[0]);
-    element("facts").textContent = `${time.toFixed(3)} ms per run with ${model.threads} thread(s), loaded in ${ready.toFixed(0)} ms, ` +
+    element("facts").textContent = `${time.toFixed(3)} ms per run with ${model.threads} thread${model.threads === 1 ? "" : "s"}, loaded in ${ready.toFixed(0)} ms, ` +
       `${kilobytes(size)} of code and weights, ${kilobytes(model.bytes)} of memory`;
     document.body.dataset.state = "answered";
   };

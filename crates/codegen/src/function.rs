@@ -11,6 +11,7 @@ mod fixed_point;
 mod float_parts;
 mod group_products;
 mod memory;
+mod ordered_compare;
 mod parallel;
 mod relaxed_select;
 mod saturation;

@@ -234,6 +234,40 @@ fn long_vectors_are_one_register() {
     }
 }
 
+/// Comparisons with a scalar register hold for NaN if they are `lt` or `le`: LLVM 22 swaps the
+/// operands of ordered comparisons to use them.
+#[test]
+fn mve_compares_nothing_with_one_number_by_less() {
+    let ty = Type::vector(ScalarType::F32, 4);
+    let target = Target::new("thumbv8.1m.main-none-eabihf", "cortex-m55", "").expect("a triple");
+    let predicates = [Predicate::Less, Predicate::LessEqual, Predicate::Greater, Predicate::GreaterEqual];
+    for (predicate, is_left) in predicates.iter().flat_map(|&p| [(p, false), (p, true)]) {
+        for is_constant in [false, true] {
+            let mut b = FunctionBuilder::new("entry", Linkage::Entry);
+            let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
+            let x = b.load(ty, frame, 4);
+            let place = b.offset_bytes(frame, 16);
+            let one = b.load(Type::scalar(ScalarType::F32), place, 4);
+            let all = if is_constant { b.float(ty, 0.0) } else { b.splat(one, 4) };
+            let condition = if is_left { b.compare(predicate, all, x) } else { b.compare(predicate, x, all) };
+            let [first, second, result] = [32, 48, 64].map(|distance| b.offset_bytes(frame, distance));
+            let (first, second) = (b.load(ty, first, 4), b.load(ty, second, 4));
+            let chosen = b.select(condition, first, second);
+            b.store(chosen, result, 4);
+            let mut program = Program::default();
+            program.functions.push(b.finish());
+            let options = CodegenOptions { object: false, assembly: true, ..options() };
+            let constants = Constants { size: 0, chunks: Vec::new() };
+            let assembly = compile(&program, &target, &options, &constants).expect("code").assembly;
+            let assembly = assembly.expect("asked for");
+            let comparisons: Vec<_> = assembly.lines().filter(|line| line.contains("vcmp")).collect();
+            assert_eq!(comparisons.len(), 1, "{assembly}");
+            let is_less = |line: &&str| line.contains("\tlt,") || line.contains("\tle,");
+            assert!(!comparisons.iter().any(is_less), "{predicate:?} {is_left}: {comparisons:?}");
+        }
+    }
+}
+
 /// Links an object for WebAssembly as modules for the web are linked.
 fn link(object: &[u8], is_threaded: bool) -> support::Result<Vec<u8>> {
     let threads = is_threaded.then_some(wasm::Threads { parallel_for: "parallel_for" });

@@ -181,7 +181,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let predicate = float_predicate(predicate)?;
             return match (a, b) {
                 (BasicValueEnum::VectorValue(a), BasicValueEnum::VectorValue(b)) => {
-                    Ok(builder.build_float_compare(predicate, a, b, "").built()?.into())
+                    Ok(self.ordered_compare(predicate, a, b)?.into())
                 }
                 (BasicValueEnum::FloatValue(a), BasicValueEnum::FloatValue(b)) => {
                     Ok(builder.build_float_compare(predicate, a, b, "").built()?.into())
