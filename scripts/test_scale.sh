@@ -23,6 +23,9 @@ trap 'rm -rf "$work/site" "$work/constants"' EXIT
 
 export PATH=$(dirname "$python"):$PATH
 export PYTHONPATH=$work/site PYTHONDONTWRITEBYTECODE=1 TFCOMPILE_CONSTANTS_DIR=$work/constants
+# By default, Ray's workers yield to every other process of the machine, and on a busy one they
+# do not start in time.
+export RAY_worker_niceness=0
 # Everything stays on this machine.
 export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=disabled SPARK_LOCAL_IP=127.0.0.1 PYSPARK_PYTHON=$python
 export TF_CPP_MIN_LOG_LEVEL=3

@@ -1,1 +1,2 @@
 summary(); layers(); memory(); roofline(); constants(); accuracy();
+addEventListener("resize", roofline);

@@ -38,7 +38,7 @@ function live() {
   const now = report.moments[moment], box = by("live");
   box.replaceChildren();
   const shown = now.layer == null ? now.name : nameOf(report.layers[now.layer]);
-  element("b", `moment ${moment + 1} of ${report.moments.length}: ${shown}: ${bytes(now.bytes)} live`, box);
+  parted(element("b", null, box), `moment ${moment + 1} of ${report.moments.length}: ${shown}: ${bytes(now.bytes)} live`);
   const buffers = report.buffers.filter((b) => b.live.some(([from, to]) => from <= moment && moment <= to)).sort((a, b) => b.bytes - a.bytes);
   table(box, ["buffer", "shape", "offset", "bytes"], buffers.slice(0, 40).map((b) => [b.node ? `${b.node} (${b.name})` : b.name, b.shape || "-", String(b.offset), bytes(b.bytes)]));
   if (buffers.length > 40) element("p", `and ${buffers.length - 40} smaller ones`, box);

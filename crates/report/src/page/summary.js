@@ -1,9 +1,9 @@
 // The figures at the top.
 function summary() {
-  by("title").textContent = report.name;
+  parted(by("title"), report.name);
   const how = report.time && (report.time.source === "measured"
     ? `measured, ${report.time.runs} runs, ${report.time.threads === 1 ? "1 thread" : report.time.threads + " threads"}` : "modeled: one core with wide vectors, at best");
-  by("subtitle").textContent = [report.target, old ? "compared with " + old.name : "", `${report.layers.length} ${report.kind === "object" ? "functions" : "layers"}`].filter(Boolean).join("; ");
+  parted(by("subtitle"), [report.target, old ? "compared with " + old.name : "", `${report.layers.length} ${report.kind === "object" ? "functions" : "layers"}`].filter(Boolean).join("; "));
   const sizes = report.sizes, ram = (s) => s.arena + s.scratch + s.stack + s.feeds + s.variables + s.results;
   const changed = (name) => diff && diff.figures.find((figure) => figure.name === name && figure.old != null && figure.new != null);
   const show = (label, value, more, key) => {

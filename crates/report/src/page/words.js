@@ -19,6 +19,10 @@ function element(tag, text, parent, className) {
   if (parent) parent.append(made);
   return made;
 }
+// Shows a name or path, which may break after its parts.
+function parted(made, text) {
+  made.replaceChildren(...text.split(/(?<=[/_])/).flatMap((part, k) => k ? [document.createElement("wbr"), part] : [part]));
+}
 function drawn(tag, attributes, parent, text) {
   const made = document.createElementNS("http:" + "//www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -31,5 +35,5 @@ function table(parent, heads, rows) {
   const box = element("div", null, parent, "scroll"), made = element("table", null, box);
   const head = element("tr", null, element("thead", null, made)), body = element("tbody", null, made);
   for (const word of heads) element("th", word, head).scope = "col";
-  for (const row of rows) { const line = element("tr", null, body); for (const cell of row) element("td", cell, line); }
+  for (const row of rows) { const line = element("tr", null, body); row.forEach((cell, k) => { const made = element("td", null, line); if (k) made.textContent = cell; else parted(made, cell); }); }
 }
