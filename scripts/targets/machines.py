@@ -110,7 +110,8 @@ class Board:
         self.needs = [self.board[0].split()[0], self.board[1][0]]
 
     def run(self, build, text, directory):
-        emitted, flags = ("c,c-header", ["--c-vectors=none"]) if self.is_source else ("obj,c-header", [])
+        # By default, C source has no vectors for Cortex-M55.
+        emitted, flags = ("c,c-header", []) if self.is_source else ("obj,c-header", [])
         build(self.target, emitted, directory, flags)
         (directory / "main.c").write_text("#define ON_BOARD 1\n" + text)
         sources = [directory / "main.c"] + ([directory / "model.c"] if self.is_source else [])
@@ -170,6 +171,7 @@ def machines(opencl):
         ("C source, plain, gcc", "this machine", Source("gcc -std=c11 -O2")),
         ("C source, plain, tcc", "this machine", Source("tcc")),
         ("C source, arm-none-eabi-gcc", "QEMU, Cortex-M4F", Board("cortex-m4f", is_source=True)),
+        ("C source, the same compiler", "QEMU, Cortex-M55", Board("cortex-m55", is_source=True)),
     ]
     if opencl is not None:
         libraries = ["-pthread", "-ldl", "-lm"]

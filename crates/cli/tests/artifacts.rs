@@ -88,6 +88,7 @@ fn c_source_excludes_what_it_replaces() {
         (&["--emit=c", "--target=opencl"], "GPU"),
         (&["--emit=c", "--multiversion=v2,v3"], "--multiversion"),
         (&["--emit=c", "--freestanding"], "--freestanding"),
+        (&["--emit=c", "--target=cortex-m55", "--c-vectors=gcc"], "MVE: remove the flag"),
         (&["--c-vectors=none"], "add c to --emit"),
     ] {
         let mut command = tfcompile(out.path());

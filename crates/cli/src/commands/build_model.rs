@@ -57,7 +57,7 @@ pub(crate) struct Build {
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
     hlo_stage: StageName,
     /// Vectors of --emit=c: gcc for those of GCC 12 and Clang, or none for C11 without extensions
-    /// [default: gcc]
+    /// [default: gcc; for Cortex-M55: none]
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     c_vectors: Option<c_source::VectorsName>,
     /// Place of the weights: embed for the object, or file for one that the program maps and can
@@ -213,7 +213,7 @@ fn options(arguments: &Build, class: &str, name: &str, xla: &XlaFlags) -> Result
         devices,
         freestanding: arguments.freestanding,
         constants_section: arguments.constants_section.clone(),
-        c_source: c_source::vectors(arguments),
+        c_source: c_source::vectors(arguments)?,
         plan: arguments.model.plan_options()?,
         ..BackOptions::new(target, name)
     });

@@ -18,18 +18,28 @@ pub(super) enum VectorsName {
     None,
 }
 
-/// Vectors of the C source; `None` if the build has no C source.
-pub(super) fn vectors(arguments: &Build) -> Option<CVectors> {
-    let is_c = arguments.emit.contains(&Kind::C);
-    is_c.then_some(match arguments.c_vectors {
-        None | Some(VectorsName::Gcc) => CVectors::Gcc,
+/// Vectors of the C source; `None` if the build has no C source. GCC 12 and Clang 22 compile
+/// vectors for MVE to code with other results, so there are none by default.
+pub(super) fn vectors(arguments: &Build) -> Result<Option<CVectors>> {
+    if !arguments.emit.contains(&Kind::C) {
+        return Ok(None);
+    }
+    let has_mve = named_target(arguments)?.has_mve;
+    Ok(Some(match arguments.c_vectors {
+        Some(VectorsName::Gcc) if has_mve => {
+            return Err(Error::invalid(
+                "--c-vectors=gcc: GCC 12 and Clang 22 compile these vectors wrongly for processors with MVE: remove the flag",
+            ));
+        }
         Some(VectorsName::None) => CVectors::None,
-    })
+        None if has_mve => CVectors::None,
+        None | Some(VectorsName::Gcc) => CVectors::Gcc,
+    }))
 }
 
 /// Rejects kinds of files and flags that C source excludes.
 pub(super) fn check(arguments: &Build) -> Result<()> {
-    if vectors(arguments).is_none() {
+    if !arguments.emit.contains(&Kind::C) {
         if arguments.c_vectors.is_some() {
             return Err(Error::invalid("--c-vectors is for C source: add c to --emit, or remove the flag"));
         }
@@ -64,17 +74,21 @@ pub(super) fn check(arguments: &Build) -> Result<()> {
             "--emit=c is for processors, but --target names a GPU: remove one of them",
         ));
     }
-    Ok(())
+    vectors(arguments).map(|_| ())
 }
 
 /// Target for which C source is planned; `None` if the build has none.
 pub(super) fn target(arguments: &Build) -> Result<Option<Target>> {
-    let Some(vectors) = vectors(arguments) else { return Ok(None) };
+    let Some(vectors) = vectors(arguments)? else { return Ok(None) };
+    Ok(Some(c_plan_target(&named_target(arguments)?, vectors)))
+}
+
+/// Target that the flags name, or else the default one.
+fn named_target(arguments: &Build) -> Result<Target> {
     let model = &arguments.model;
     let is_open = model.target.is_none()
         && model.target_triple.is_none()
         && model.target_cpu.is_none()
         && model.target_features.is_none();
-    let target = if is_open { target::named(DEFAULT)? } else { arguments.back.targets(model)?.0 };
-    Ok(Some(c_plan_target(&target, vectors)))
+    if is_open { target::named(DEFAULT) } else { Ok(arguments.back.targets(model)?.0) }
 }
