@@ -180,6 +180,38 @@ fn transforms_end_at_the_length() -> Result<()> {
     Ok(())
 }
 
+/// Rows of a result depend on all rows of the array along a transformed dimension.
+#[test]
+fn transforms_of_several_dimensions_read_all_rows() -> Result<()> {
+    let text = |parameters: &str, rows: &str, last: &str| {
+        format!(
+            "HloModule m{parameters}\nENTRY main {{\n x = f32[24,8] parameter(0)\n n = s32[] parameter(1)\n \
+             f = c64[24,5] fft(x), fft_type=RFFT, fft_length={{24,8}}\n r = f32[24,5] real(f)\n {last}\n \
+             ROOT z = f32[{rows},5] add(y, y)\n}}\n"
+        )
+    };
+    let last = "y = f32[<=24,5] set-dimension-size(r, n), dimensions={0}";
+    let open = module(&text(", size_parameters={ (1, 1, 24) }", "<=24", last))?;
+    let whole = module(&text("", "24", "y = f32[24,5] copy(r)"))?;
+    let executable =
+        Executable::load(&compile_module(open, &in_process_options(host("")?), &mut NoObserver)?)?;
+    let x: Vec<f32> = (0..24 * 8).map(|k| ((k * 7919 + 11) % 2003) as f32 / 1001.0 - 1.0).collect();
+    for n in [1, 5, 24] {
+        let arguments = [Literal::from_elements(&[24, 8], &x), Literal::scalar(n as i32)];
+        let mut session = executable.session(&arguments)?;
+        session.run()?;
+        let got = corner(&session.whole_results()?.remove(0), [n, 5]);
+        let want = match evaluator::evaluate_computation(&whole, whole.entry(), &arguments)? {
+            Literal::Tuple(results) => results[0].clone(),
+            array => array,
+        };
+        for (k, (got, want)) in got.iter().zip(corner(&want, [n, 5])).enumerate() {
+            assert!((got - want).abs() <= 1e-4, "{n} rows: element {k} is {got}, not {want}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn scatters_end_at_the_length() -> Result<()> {
     let body = "zero = f32[] constant(0)\n buffer = f32[12,4] broadcast(zero), dimensions={}\n \

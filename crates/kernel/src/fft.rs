@@ -8,6 +8,7 @@ mod real;
 
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
+use hlo::Op;
 use hlo::analysis::{Extent, linear_extent};
 use lines::{Line, Parts, RootTable};
 use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
@@ -40,10 +41,13 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
 }
 
 /// Returns how many of the `outer` lines along a step's dimension are needed in a run: those of the
-/// dimensions before it.
+/// dimensions before it. A number in a transformed dimension depends on all numbers along it.
 fn lines_before(cx: &KernelContext<'_>, outer: i64) -> Option<Extent> {
+    let Op::Fft { fft_length, .. } = cx.fusion().root_op() else { return None };
+    let transformed = fft_length.len();
     let sizes = cx.results()[0].shape.sizes();
-    let needed = cx.needed(cx.fusion().root);
+    let mut needed = cx.needed(cx.fusion().root);
+    needed.iter_mut().rev().take(transformed).for_each(|extent| *extent = None);
     let rank = (0..=sizes.len()).find(|&rank| sizes[..rank].iter().product::<i64>() == outer)?;
     linear_extent(&sizes[..rank], needed.get(..rank)?)
 }

@@ -67,7 +67,8 @@ impl FactorTypes {
         constant: Option<&Literal>,
         target: &Target,
     ) -> Self {
-        let is_needed = rhs == PrimitiveType::S8 && target.byte_products == Some(ByteProducts::Signs);
+        let are_bytes = matches!(lhs, PrimitiveType::S8 | PrimitiveType::U8) && rhs == PrimitiveType::S8;
+        let is_needed = are_bytes && target.byte_products == Some(ByteProducts::Signs);
         let is_narrow =
             is_needed && constant.is_some_and(|values| !values.bytes().contains(&(i8::MIN as u8)));
         Self { lhs, rhs, sums, is_narrow }
