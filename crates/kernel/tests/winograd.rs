@@ -1,6 +1,9 @@
 //! Convolutions by transformed patches, compared with sums of products in `f64`, within the error
 //! bound of the matrices.
 
+#[cfg(target_arch = "x86_64")]
+mod bytes;
+
 use crate::harness::{Loaded, Numbers, Values, random, targets};
 use plan::{Options, Transform, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -239,4 +242,6 @@ fn other_element_types() {
 fn several_blocks_and_tasks() {
     Case { batch: 3, image: [22, 26], inputs: 20, outputs: 36, ..CASE }.check();
     Case { batch: 2, image: [12, 12], inputs: 160, outputs: 72, constant: true, ..CASE }.check();
+    // A kernel that each block transforms.
+    Case { image: [6, 6], inputs: 192, outputs: 181, ..CASE }.check();
 }

@@ -123,6 +123,8 @@ pub enum GroupKind {
     SignedBytesByNarrow,
     /// Four unsigned bytes times four signed bytes. Sums wrap around.
     UnsignedBytes,
+    /// Two signed numbers of 16 bits times two. Sums wrap around.
+    Shorts,
     /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
     /// implementation may treat subnormal numbers as zero, and round sums otherwise.
     Bf16,
@@ -148,6 +150,7 @@ impl GroupKind {
             Self::SignedBytes
             | Self::SignedBytesByNarrow
             | Self::UnsignedBytes
+            | Self::Shorts
             | Self::SignedBytePairs
             | Self::UnsignedBytePairs
             | Self::SignedByteHalves

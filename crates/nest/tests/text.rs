@@ -84,6 +84,7 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v16: f32x4 = group_multiply_add bf16_pairs v5, v6, v10
   v17: i32x8 = constant 0
   v18: i32x8 = group_multiply_add signed_byte_halves v5, v6, v17
+  v19: i32x4 = group_multiply_add shorts v5, v6, v15
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }

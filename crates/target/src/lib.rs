@@ -108,6 +108,9 @@ pub struct Target {
     pub has_popcnt: bool,
     /// Instructions that sum products of bytes; `None` if there are none worth using.
     pub byte_products: Option<ByteProducts>,
+    /// True if an instruction multiplies signed numbers of 16 bits and adds neighboring products to
+    /// 32 bits: `pmaddwd` of x86, `i32x4.dot_i16x8_s` of WebAssembly.
+    pub has_short_products: bool,
     /// True if an instruction adds two products of `bf16` to each 32-bit lane.
     pub has_bf16_products: bool,
     /// Instructions that look up bytes in a table; `None` if each byte is loaded.
@@ -143,6 +146,7 @@ impl Target {
             has_f16_conversion: false,
             has_popcnt: false,
             byte_products: None,
+            has_short_products: false,
             has_bf16_products: false,
             byte_lookups: None,
             l1_bytes: 32 << 10,

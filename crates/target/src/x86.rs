@@ -131,6 +131,7 @@ pub(crate) fn describe(target: &mut Target) {
         (false, ..) if has("ssse3", level >= Level::V2) => Some(ByteProducts::Signs),
         _ => Some(ByteProducts::Widened),
     };
+    target.has_short_products = target.byte_products.is_some();
     target.has_bf16_products =
         avx512 && has_wide_bytes && target.has("avx512bf16", has_avx512_bf16(&target.cpu));
     let has_permutes = has_wide_bytes && target.has("avx512vbmi", has_avx512_vbmi(&target.cpu));

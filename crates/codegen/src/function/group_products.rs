@@ -23,6 +23,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             GroupKind::SignedBytes => self.bytes_multiply_add(true, a, b, c),
             GroupKind::SignedBytesByNarrow => self.narrow_multiply_add(a, b, c),
             GroupKind::UnsignedBytes => self.bytes_multiply_add(false, a, b, c),
+            GroupKind::Shorts => self.shorts_multiply_add(a, b, c),
             GroupKind::Bf16 => self.bf16_multiply_add(a, b, c),
             GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
             GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
@@ -239,16 +240,42 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(sum)
     }
 
-    /// Bytes with even and with odd numbers become numbers of 16 bits, which are multiplied and
-    /// added in pairs.
-    fn in_pairs(&self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+    /// Emits `c` plus two products of numbers of 16 bits per lane.
+    fn shorts_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
         let lanes = self.source.values[c].lanes;
-        let name = match lanes {
+        let context = self.module.context;
+        let fits = (16..=self.module.target.vector_bytes).contains(&(4 * lanes));
+        if self.module.target.has_short_products && fits {
+            let i16s = context.i16_type().vec_type(lanes * 2);
+            let factors = [self.cast(a, i16s)?, self.cast(b, i16s)?].map(Into::into);
+            let products = as_vector(self.call(self.pair_products(lanes), &[], &factors)?)?;
+            return Ok(self.builder.build_int_add(self.vector(c)?, products, "").built()?.into());
+        }
+        let i32s = context.i32_type().vec_type(lanes);
+        let (a, b, mut sum) = (self.cast(a, i32s)?, self.cast(b, i32s)?, self.cast(c, i32s)?);
+        for is_upper in [false, true] {
+            let factors = [self.part(a, 16, is_upper, true)?, self.part(b, 16, is_upper, true)?];
+            let product = self.builder.build_int_mul(factors[0], factors[1], "").built()?;
+            sum = self.builder.build_int_add(sum, product, "").built()?;
+        }
+        if lanes == 1 { self.extract(sum, 0) } else { Ok(sum.into()) }
+    }
+
+    /// The instruction that multiplies numbers of 16 bits and adds neighboring products.
+    fn pair_products(&self, lanes: u32) -> &'static str {
+        match lanes {
             4 if self.module.target.triple.architecture == Architecture::Wasm32 => "llvm.wasm.dot",
             4 => "llvm.x86.sse2.pmadd.wd",
             8 => "llvm.x86.avx2.pmadd.wd",
             _ => "llvm.x86.avx512.pmaddw.d.512",
-        };
+        }
+    }
+
+    /// Bytes with even and with odd numbers become numbers of 16 bits, which are multiplied and
+    /// added in pairs.
+    fn in_pairs(&self, is_signed: bool, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let lanes = self.source.values[c].lanes;
+        let name = self.pair_products(lanes);
         let i16s = self.module.context.i16_type().vec_type(lanes * 2);
         let (a, b) = (self.cast(a, i16s)?, self.cast(b, i16s)?);
         let mut sum = self.vector(c)?;

@@ -158,6 +158,9 @@ impl<'s, 'm> Stage<'s, 'm> {
             (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
                 Some(pack::panels(literal, dims, dense))
             }
+            (ConvolutionKind::Winograd(winograd), Some(literal)) if winograd.bytes.is_some() => {
+                winograd.bytes.as_deref().map(|direct| pack::panels(literal, dims, direct))
+            }
             (ConvolutionKind::Winograd(winograd), Some(literal))
                 if winograd.kernel_packing == Packing::Constant =>
             {
@@ -189,12 +192,20 @@ impl<'s, 'm> Stage<'s, 'm> {
     /// Makes sums begin with the bias that follows, if all of them have the same taps, whose
     /// corrections the header of a panel would hold otherwise.
     fn take_bias(self, plan: &mut ConvolutionPlan) -> Option<Bias<'m>> {
-        let ConvolutionKind::Dense(dense) = &mut plan.kind else { return None };
+        let (dense, is_direct) = match &mut plan.kind {
+            ConvolutionKind::Dense(dense) => (dense, true),
+            // The panels are those of the direct sum in other versions of the code.
+            ConvolutionKind::Winograd(winograd) => (&mut **winograd.bytes.as_mut()?, false),
+            _ => return None,
+        };
         if dense.kernel_packing != Packing::Constant || plan.dims.groups != 1 || !plan.dims.has_all_taps() {
             return None;
         }
         let bias = Bias::of(self.fusion, self.hero, plan.dims.outputs, dense.grouping)?;
         dense.panels.header = 0;
+        if !is_direct {
+            return None;
+        }
         plan.sums = bias.sum;
         Some(bias)
     }
@@ -293,8 +304,14 @@ impl<'s, 'm> Stage<'s, 'm> {
         .or_else(|| {
             let parts = dense::Parts { bands, overlaps: bands.is_some() || !reads_overwritten(self.fusion) };
             let constant = constant.map(|_| types.rhs);
-            let dense = dense::choose(dims, accumulator, constant, grouping, parts, candidate, target);
-            dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
+            let dense = dense::choose(dims, accumulator, constant, grouping, parts, candidate, target)
+                .filter(|_| in_place || with_constant)?;
+            let patches = || winograd::bytes::choose(dims, dense.clone(), allowed, target);
+            let patches = bands.is_none().then(patches).flatten();
+            Some(match patches {
+                Some(patches) => ConvolutionKind::Winograd(Box::new(patches)),
+                None => ConvolutionKind::Dense(dense),
+            })
         })
         .filter(|_| self.result().element_count() > 0)
         .unwrap_or_else(|| general(dims, accumulator, target))
@@ -331,7 +348,13 @@ impl<'s, 'm> Stage<'s, 'm> {
             depthwise::choose(dims, accumulator, None, None, None, target).is_some()
                 || dense::of_rules(dims, accumulator, true, target).is_some()
         };
-        let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
+        let is_transformed = || {
+            let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
+            winograd::choose(dims, accumulator, true, winograd, target).is_some()
+                || dense::of_groups(types, dims, target)
+                    .and_then(|direct| winograd::bytes::choose(dims, direct, winograd, target))
+                    .is_some()
+        };
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()
     }
 }

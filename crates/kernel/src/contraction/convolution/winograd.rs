@@ -3,6 +3,7 @@
 //! another is then computed for all frequencies, and the resulting pixels are passed to the
 //! epilogue.
 
+mod bytes;
 mod gradient;
 mod image;
 mod needed;
@@ -21,8 +22,8 @@ use crate::contraction::tile::{self, Columns, Reading, last_columns, multiply_ad
 use crate::index::{Facts, Index};
 use image::{Image, Place};
 use needed::Run;
-use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
-use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
+use nest::{FunctionBuilder, GroupKind, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, GROUP_BYTES, Packing, WinogradPlan};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -48,6 +49,10 @@ pub(super) fn emit(
             input_type: input.shape.element_type,
             scratch,
             kernel,
+            packed: match winograd.bytes {
+                Some(_) => Some(cx.first_packed()?),
+                None => None,
+            },
             streams: Streams::new(cx, plan)?,
             run: Run::of(cx, plan, winograd)?,
         };
@@ -81,6 +86,8 @@ struct Nest<'p> {
     scratch: ValueId,
     /// Address of the transformed kernel.
     kernel: ValueId,
+    /// Address of the panels of bytes that are transformed.
+    packed: Option<ValueId>,
     /// Arrays that are prefetched for the epilogue.
     streams: Streams,
     /// The patches of a run, if a size of the output is open.
@@ -143,10 +150,19 @@ impl Nest<'_> {
                 Ok(())
             })?;
         }
-        if self.winograd.kernel_packing == Packing::Scratch {
-            self.transform_kernel(cx)?;
+        if self.winograd.kernel_packing != Packing::Scratch {
+            return Ok(());
         }
-        Ok(())
+        if self.winograd.bytes.is_none() && self.dims.outputs % i64::from(self.winograd.tile.lanes) != 0 {
+            let bytes = cx.index(self.winograd.kernel_bytes());
+            let zero = cx.integer(Type::scalar(ScalarType::I8), 0);
+            cx.fill_bytes(self.kernel, zero, bytes);
+        }
+        if self.winograd.by_columns {
+            return Ok(());
+        }
+        let all = span(cx, &Index::constant(0), 1, self.winograd.whole_panels(self.dims))?;
+        self.panels(cx, all, &mut |cx, column, parts| self.transform_parts(cx, column, column, parts))
     }
 
     /// True if a block may have fewer patches than its only register tile. The tile then also reads
@@ -160,47 +176,79 @@ impl Nest<'_> {
         self.input_type.byte_size() as i64
     }
 
-    /// Transforms a kernel that is not a constant.
-    fn transform_kernel(&self, cx: &mut KernelContext<'_>) -> Result<()> {
+    /// Transforms the kernel's columns of a register tile at run time. The first one, `from`, becomes
+    /// the column `to` of the transformed kernel.
+    fn transform_parts(
+        &self,
+        cx: &mut KernelContext<'_>,
+        from: &Index,
+        to: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let kernel = self.kernel_row(cx, to)?;
+        match &self.winograd.bytes {
+            Some(direct) => self.transform_bytes(cx, direct, from, kernel, parts),
+            None => self.transform_floats(cx, from, kernel, parts),
+        }
+    }
+
+    /// Transforms columns of a kernel of floats.
+    fn transform_floats(
+        &self,
+        cx: &mut KernelContext<'_>,
+        column: &Index,
+        kernel: KernelRow,
+        parts: &[Columns],
+    ) -> Result<()> {
         let memory = cx.operand(self.plan.kernel_operand)?.clone();
         let from = memory.shape.element_type;
         let size = from.byte_size() as i64;
         let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
-        let lanes = i64::from(self.winograd.tile.lanes);
-        if outputs % lanes != 0 {
-            let bytes = cx.index(self.winograd.panels.bytes());
-            let zero = cx.integer(Type::scalar(ScalarType::I8), 0);
-            cx.fill_bytes(self.kernel, zero, bytes);
-        }
-        let one = |cx: &mut KernelContext<'_>, column: &Index, lanes: u32| {
-            cx.for_range(0, inputs, 1, |cx, input| {
-                let (input, column_value) = (cx.scalar_value(&input)?, cx.scalar_value(column)?);
-                let source = cx.offset(memory.pointer, input, outputs * size);
-                let source = cx.offset(source, column_value, size);
-                let KernelRow { pointer, frequency } = self.kernel_row(cx, column)?;
-                let target = cx.offset(pointer, input, self.winograd.panels.row_bytes());
+        // The operand has no padding.
+        let narrow = |part: &Columns| {
+            let pieces = last_columns(i64::from(part.valid), part.lanes, Reading::Narrowing);
+            let offset = part.offset;
+            pieces.into_iter().map(move |piece| Columns { offset: offset + piece.offset, ..piece })
+        };
+        let pieces: Vec<Columns> = parts.iter().flat_map(narrow).collect();
+        let column = cx.scalar_value(column)?;
+        let source = cx.offset(memory.pointer, column, size);
+        cx.for_range(0, inputs, 1, |cx, input| {
+            let input = cx.scalar_value(&input)?;
+            let source = cx.offset(source, input, outputs * size);
+            let target = cx.offset(kernel.pointer, input, self.winograd.panels.row_bytes());
+            for piece in &pieces {
                 transform::kernel(
                     cx,
                     self.winograd.transform,
                     &mut |b, row, column| {
                         let tap = (row * 3 + column) as i64;
-                        let pointer = b.offset_bytes(source, tap * inputs * outputs * size);
-                        Ok(load(b, self.plan, from, pointer, lanes)?.real())
+                        let pointer = b.offset_bytes(source, (tap * inputs * outputs + piece.offset) * size);
+                        Ok(load(b, self.plan, from, pointer, piece.lanes)?.real())
                     },
                     &mut |b, row, column, value| {
-                        let number = row as i64 * self.winograd.transform.size() + column as i64;
-                        let pointer = b.offset_bytes(target, number * frequency);
-                        b.store(value, pointer, self.size() as u32);
-                        Ok(())
+                        self.store_weights(b, (target, kernel), *piece, [row, column], value)
                     },
-                )
-            })
-        };
-        let whole = outputs / lanes * lanes;
-        cx.for_range(0, whole, lanes, |cx, column| one(cx, &column, lanes as u32))?;
-        for part in last_columns(outputs - whole, lanes as u32, Reading::Narrowing) {
-            one(cx, &Index::constant(whole + part.offset), part.lanes)?;
-        }
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores weights at a row and a column of frequencies, given the address of the columns at the
+    /// first one.
+    fn store_weights(
+        &self,
+        b: &mut FunctionBuilder,
+        (target, kernel): (ValueId, KernelRow),
+        part: Columns,
+        [row, column]: [usize; 2],
+        value: ValueId,
+    ) -> Result<()> {
+        let number = row as i64 * self.winograd.transform.size() + column as i64;
+        let offset = number * kernel.frequency + self.winograd.panels.offset(part.offset);
+        let pointer = b.offset_bytes(target, offset);
+        b.store(value, pointer, self.size() as u32);
         Ok(())
     }
 
@@ -208,7 +256,7 @@ impl Nest<'_> {
     fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<KernelRow> {
         let panels = self.winograd.panels;
         let pointer = tile::column_of_panels(cx, panels, self.kernel, column)?;
-        Ok(KernelRow { pointer, frequency: self.dims.inputs * panels.row_bytes() })
+        Ok(KernelRow { pointer, frequency: self.winograd.kernel_rows() * panels.row_bytes() })
     }
 
     /// Computes the pixels of a block in a part of the features. `is_first` holds for the first
@@ -231,7 +279,12 @@ impl Nest<'_> {
             }
             None => self.input(cx, block)?,
         }
-        self.panels(cx, panels, &mut |cx, column, parts| self.tiles(cx, block, column, parts))
+        self.panels(cx, panels, &mut |cx, column, parts| {
+            if self.winograd.by_columns {
+                self.transform_parts(cx, column, &Index::constant(0), parts)?;
+            }
+            self.tiles(cx, block, column, parts)
+        })
     }
 
     /// Returns the patches of a block.
@@ -324,6 +377,14 @@ impl Nest<'_> {
         is_inside: bool,
     ) -> Result<()> {
         let pixels = self.image().pixels(cx, place, self.winograd.transform.size(), is_inside);
+        if self.winograd.bytes.is_some() {
+            return image::in_vectors(
+                cx,
+                self.dims.inputs / GROUP_BYTES,
+                GROUP_BYTES,
+                &mut |cx, group, lanes| self.groups(cx, &pixels, target, group, lanes),
+            );
+        }
         image::in_vectors(cx, self.dims.inputs, self.size(), &mut |cx, channel, lanes| {
             self.channel(cx, &pixels, target, channel, lanes)
         })
@@ -388,7 +449,8 @@ impl Nest<'_> {
         let rows = i64::from(self.winograd.tile.rows);
         let tiles = (self.winograd.block + rows - 1) / rows;
         let count = cx.sub(block.end, block.begin);
-        let kernel = self.kernel_row(cx, column)?;
+        let first = if self.winograd.by_columns { &Index::constant(0) } else { column };
+        let kernel = self.kernel_row(cx, first)?;
         let tile_at = |cx: &mut KernelContext<'_>, tile: Index| {
             let nominal = cx.scalar_value(&tile.times(rows))?;
             // The last tile begins earlier so that it does not end beyond the block. The patches
@@ -432,7 +494,8 @@ impl Nest<'_> {
         parts: &[Columns],
         fetch: &mut dyn FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
     ) -> Result<()> {
-        let (scratch, tile, inputs) = (self.winograd.scratch, self.winograd.tile, self.dims.inputs);
+        let (scratch, tile) = (self.winograd.scratch, self.winograd.tile);
+        let inputs = self.winograd.summands(self.dims);
         let source = cx.offset_bytes(self.scratch, scratch.input);
         let source = cx.offset(source, first, scratch.input_row);
         let target = cx.offset_bytes(self.scratch, scratch.products);
@@ -507,7 +570,10 @@ impl Nest<'_> {
             for (k, (part, &vector)) in parts.iter().zip(&vectors).enumerate() {
                 let sum = &mut sums[patch * parts.len() + k];
                 let element = b.splat(element, part.lanes);
-                *sum = multiply_add(b, element, vector, *sum);
+                *sum = match self.winograd.bytes {
+                    Some(_) => b.group_multiply_add(GroupKind::Shorts, element, vector, *sum),
+                    None => multiply_add(b, element, vector, *sum),
+                };
             }
         }
     }

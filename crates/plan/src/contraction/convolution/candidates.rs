@@ -86,6 +86,10 @@ pub(crate) fn candidates(
         ConvolutionKind::Dense(plan) => {
             let mut candidates = vec![plan.candidate()];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
+            if !matches!(winograd, Winograd::Never | Winograd::Forced(_)) {
+                let patches = winograd::bytes::choose(dims, plan.clone(), Winograd::Forced(2), target);
+                candidates.extend(patches.map(|_| Candidate::Winograd { outputs: 2 }));
+            }
             candidates.extend(tiles(dims, accumulator.byte_size(), plan, target));
             candidates.extend(other_order(plan, dims));
             candidates
@@ -93,7 +97,7 @@ pub(crate) fn candidates(
         ConvolutionKind::Winograd(plan) => {
             let mut candidates = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            if let Some(plan) = dense::of_rules(dims, *accumulator, is_constant, target) {
+            if let Some(plan) = plan.direct(dims, *accumulator, is_constant, target) {
                 candidates.push(plan.candidate());
                 candidates.extend(tiles(dims, accumulator.byte_size(), &plan, target));
                 candidates.extend(other_order(&plan, dims));

@@ -162,6 +162,18 @@ pub(super) fn of_rules(
     choose(dims, accumulator, is_constant.then_some(accumulator), None, parts, None, target)
 }
 
+/// The choice of the rules for a constant kernel whose products are in groups, without bands.
+pub(super) fn of_groups(
+    types: [PrimitiveType; 3],
+    dims: &ConvolutionDims,
+    target: &Target,
+) -> Option<DensePlan> {
+    let [_, kernel, accumulator] = types;
+    let grouping = Some(grouping(FactorTypes::new(types, None, target), dims, target)?);
+    let parts = Parts { overlaps: true, ..Parts::default() };
+    choose(dims, accumulator, Some(kernel), grouping, parts, None, target)
+}
+
 /// True if panels keep the type of a constant kernel: if a vector of it is widened by one or two
 /// instructions, few in comparison with the products of a tile's pixels.
 fn is_kept(kernel: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {

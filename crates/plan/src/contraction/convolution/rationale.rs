@@ -23,6 +23,8 @@ struct Choice<'a> {
     accumulator: PrimitiveType,
     is_constant: bool,
     winograd: Winograd,
+    /// The direct sum that patches of bytes may replace.
+    bytes: Option<&'a dense::DensePlan>,
     target: &'a Target,
 }
 
@@ -36,13 +38,18 @@ pub(crate) fn rationale(
 ) -> Option<Rationale> {
     let (plan, is_constant) = chosen(fusion, hero, target, winograd)?;
     let ConvolutionPlan { dims, kind, accumulator, .. } = &plan;
-    let choice = Choice { dims, accumulator: *accumulator, is_constant, winograd, target };
+    let bytes = match kind {
+        ConvolutionKind::Dense(plan) => Some(plan),
+        ConvolutionKind::Winograd(plan) => plan.bytes.as_deref(),
+        _ => None,
+    };
+    let choice = Choice { dims, accumulator: *accumulator, is_constant, winograd, bytes, target };
     let tiles = match kind {
         ConvolutionKind::Gradient(_) | ConvolutionKind::WinogradGradient(_) => choice.gradient_costs(),
         ConvolutionKind::Depthwise(_) | ConvolutionKind::General { .. } => Vec::new(),
         ConvolutionKind::Dense(plan) => choice.dense_costs(plan),
-        ConvolutionKind::Winograd(_) => {
-            let dense = dense::of_rules(dims, *accumulator, is_constant, target);
+        ConvolutionKind::Winograd(plan) => {
+            let dense = plan.direct(dims, *accumulator, is_constant, target);
             dense.map(|plan| choice.dense_costs(&plan)).unwrap_or_default()
         }
     };
@@ -101,6 +108,9 @@ impl Choice<'_> {
     /// Costs of a transform and of the direct sum.
     fn transform_costs(&self, is_gradient: bool, outputs: u32) -> Option<(f64, f64)> {
         let &Self { dims, accumulator, is_constant, target, .. } = self;
+        if let Some(costs) = self.bytes.and_then(|direct| winograd::bytes::costs(dims, direct, target)) {
+            return Some(costs);
+        }
         if !is_gradient {
             return winograd::costs(dims, accumulator, is_constant, outputs, target);
         }

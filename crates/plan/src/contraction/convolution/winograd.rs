@@ -11,7 +11,13 @@
 //! Patches are processed in blocks whose transformed input stays in the second-level cache. The
 //! products of one register tile stay in the first-level cache. No array of the size of an image is
 //! kept.
+//!
+//! Bytes become numbers of 16 bits, of which an instruction multiplies and adds pairs, and results
+//! are exact (`bytes`).
 
+pub(super) mod bytes;
+
+use super::dense::{self, DensePlan};
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
 use crate::contraction::panels::PanelLayout;
@@ -60,9 +66,15 @@ pub struct WinogradPlan {
     /// Packing of the kernel: transformed at compile time, or at run time by each call of the
     /// kernel function.
     pub kernel_packing: Packing,
-    /// Panels of the transformed kernel. Their rows are the input features of each frequency; their
-    /// columns are output features.
+    /// Panels of the transformed kernel. Their rows are the input features of each frequency, or
+    /// pairs of them; their columns are output features.
     pub panels: PanelLayout,
+    /// True if the kernel is transformed at run time by one register tile's columns at a time, for
+    /// each block. Otherwise each call transforms all of it.
+    pub by_columns: bool,
+    /// The direct sum of bytes, from whose packed panels the kernel is transformed; `None` for
+    /// floats.
+    pub bytes: Option<Box<DensePlan>>,
     /// Layout of a worker's scratch.
     pub scratch: WinogradScratch,
 }
@@ -108,6 +120,36 @@ pub(super) const LEAST_GAIN: f64 = 0.1;
 const LINE_FROM_MEMORY: f64 = 12.0;
 
 impl WinogradPlan {
+    /// Summands of 32 bits at each frequency: input features, or pairs of them.
+    pub fn summands(&self, dims: &ConvolutionDims) -> i64 {
+        if self.bytes.is_some() { dims.inputs / bytes::PAIR } else { dims.inputs }
+    }
+
+    /// Rows of a panel at each frequency.
+    pub fn kernel_rows(&self) -> i64 {
+        self.panels.rows / self.transform.frequencies()
+    }
+
+    /// Bytes of the transformed kernel, or of the columns that are transformed at a time.
+    pub fn kernel_bytes(&self) -> i64 {
+        let width = self.panels.width;
+        let panels =
+            if self.by_columns { (self.tile.columns() + width - 1) / width } else { self.panels.count() };
+        panels * self.panels.panel_bytes()
+    }
+
+    /// The direct sum that the patches replace.
+    pub(super) fn direct(
+        &self,
+        dims: &ConvolutionDims,
+        accumulator: PrimitiveType,
+        is_constant: bool,
+        target: &Target,
+    ) -> Option<DensePlan> {
+        let of_rules = || dense::of_rules(dims, accumulator, is_constant, target);
+        self.bytes.as_deref().cloned().or_else(of_rules)
+    }
+
     /// Number of full register tiles along the features.
     pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
         dims.outputs / self.tile.columns()
@@ -181,7 +223,8 @@ fn cheapest(
     target: &Target,
 ) -> Option<Transform> {
     let plain = plain_cost(dims, element) * (1.0 - LEAST_GAIN);
-    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant, target), t));
+    let machine = Machine::reference(target, element, tile::panel(dims.outputs, element as usize));
+    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant, &machine), t));
     costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
 }
 
@@ -196,7 +239,8 @@ pub(super) fn costs(
 ) -> Option<(f64, f64)> {
     let element = accumulator.byte_size() as i64;
     let transform = Transform::of_outputs(i64::from(outputs))?;
-    Some((cost(dims, transform, element, is_constant, target), plain_cost(dims, element)))
+    let machine = Machine::reference(target, element, tile::panel(dims.outputs, element as usize));
+    Some((cost(dims, transform, element, is_constant, &machine), plain_cost(dims, element)))
 }
 
 /// Fraction of the peak rate that a register tile's multiply-adds reach; the rest of the time they
@@ -228,11 +272,10 @@ fn cost(
     transform: Transform,
     element: i64,
     is_constant: bool,
-    target: &Target,
+    machine: &Machine,
 ) -> f64 {
     let frequencies = transform.frequencies() as f64;
-    let machine = Machine::reference(target, element, tile::panel(dims.outputs, element as usize));
-    let blocks = Blocks::new(dims, transform, element, &machine);
+    let blocks = Blocks::new(dims, transform, element, is_constant, machine);
     let (inputs, outputs) = (vectors(dims.inputs, element), vectors(dims.outputs, element));
     let lines = frequencies * dims.inputs as f64 * outputs;
     let products = blocks.rows_in_all() as f64 * lines / PRODUCTS_EFFICIENCY;
@@ -241,8 +284,9 @@ fn cost(
     let patches = (dims.batch * blocks.patches[0] * blocks.patches[1]) as f64;
     let mut total = products + read + patches * (input_cost * inputs + output_cost * outputs);
     if !is_constant {
-        // Each worker transforms the kernel for itself.
-        total += 2.0 * dims.inputs as f64 * outputs * kernel_cost;
+        // Each block or each worker transforms the kernel for itself.
+        let times = if blocks.by_columns { blocks.blocks as f64 } else { 2.0 };
+        total += times * dims.inputs as f64 * outputs * kernel_cost;
     }
     total
 }
@@ -300,10 +344,22 @@ struct Blocks {
     rows: i64,
     /// True if the transformed kernel stays in the cache from block to block.
     is_resident: bool,
+    /// True if each block transforms the kernel, by the columns of one register tile at a time.
+    by_columns: bool,
 }
 
+/// Upper bound of the blocks that transform the kernel again. More of them read it from the third
+/// cache faster.
+const FEW_BLOCKS: i64 = 2;
+
 impl Blocks {
-    fn new(dims: &ConvolutionDims, transform: Transform, element: i64, machine: &Machine) -> Self {
+    fn new(
+        dims: &ConvolutionDims,
+        transform: Transform,
+        element: i64,
+        is_constant: bool,
+        machine: &Machine,
+    ) -> Self {
         let m = transform.outputs;
         let panel = tile::panel(dims.outputs, element as usize);
         let vectors = if dims.outputs > i64::from(machine.lanes) { 2 } else { 1 };
@@ -323,6 +379,10 @@ impl Blocks {
         let kernel_part = if is_resident { kernel } else { line * columns.max(panel) };
         let input = transform.frequencies() * input_row(dims, element);
         let most = ((machine.l2 / 4 * 3 - kernel_part) / input).max(most_rows);
+        // A kernel that few blocks transform column by column shares the cache with a large block.
+        let most_of_few = (machine.l2 / 8 * 5 / input).max(most);
+        let by_columns = !is_constant && !is_resident && all <= FEW_BLOCKS * most_of_few;
+        let most = if by_columns { most_of_few } else { most };
         // If the kernel stays in the cache, there may be many blocks: whole register tiles, enough
         // to distribute.
         let tiles = (all / task_limit(dims) + most_rows - 1) / most_rows;
@@ -331,7 +391,7 @@ impl Blocks {
         let blocks = (all + most - 1) / most;
         let block = (all + blocks - 1) / blocks;
         let tiles = (block + most_rows - 1) / most_rows;
-        Self { vectors, patches, block, blocks, rows: (block + tiles - 1) / tiles, is_resident }
+        Self { vectors, patches, block, blocks, rows: (block + tiles - 1) / tiles, is_resident, by_columns }
     }
 
     /// Rows of all register tiles, including the overlap of a block's last ones.
@@ -343,6 +403,12 @@ impl Blocks {
 /// Distance of patches in the transformed input, in bytes.
 fn input_row(dims: &ConvolutionDims, element: i64) -> i64 {
     odd_lines(dims.inputs * element, 16)
+}
+
+/// Rows of the transformed kernel at each frequency, of cache lines. If they are written at run
+/// time, all frequencies at once, their number is odd, so that they do not share a cache set.
+fn kernel_rows(dims: &ConvolutionDims, is_constant: bool) -> i64 {
+    if is_constant { dims.inputs } else { dims.inputs | 1 }
 }
 
 /// Number of tasks that the work justifies.
@@ -358,11 +424,11 @@ fn lay_out(
     is_constant: bool,
     target: &Target,
 ) -> WinogradPlan {
-    let rows = transform.frequencies() * dims.inputs;
+    let rows = transform.frequencies() * kernel_rows(dims, is_constant);
     let panels = PanelLayout::of_constant(rows, dims.outputs, element as usize);
     let machine = Machine::of(target, element, panels.width);
-    let Blocks { vectors, patches, block, blocks, rows, is_resident } =
-        Blocks::new(dims, transform, element, &machine);
+    let Blocks { vectors, patches, block, blocks, rows, is_resident, by_columns } =
+        Blocks::new(dims, transform, element, is_constant, &machine);
     let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
     let (task_limit, whole_panels) = (task_limit(dims), (dims.outputs / tile.columns()).max(1));
     let feature_chunks = if is_resident { 1 } else { (task_limit / blocks).clamp(1, whole_panels) };
@@ -378,6 +444,8 @@ fn lay_out(
         feature_chunks,
         kernel_packing,
         panels,
+        by_columns,
+        bytes: None,
         scratch: WinogradScratch::default(),
     };
     plan.scratch = scratch(dims, &plan, element);
@@ -423,7 +491,7 @@ fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> Winogra
     let products = take(frequencies * product_frequency);
     let border = take(plan.transform.outputs * plan.transform.outputs * i64::from(plan.tile.lanes) * element);
     let is_constant = plan.kernel_packing == Packing::Constant;
-    let kernel = take(if is_constant { 0 } else { plan.panels.bytes() });
+    let kernel = take(if is_constant { 0 } else { plan.kernel_bytes() });
     WinogradScratch {
         input,
         input_row,
@@ -454,109 +522,13 @@ impl std::fmt::Display for WinogradPlan {
         let (m, tile) = (self.transform.outputs, self.tile);
         write!(f, ", F({m}x{m},3x3), {} blocks of {} patches, ", self.blocks, self.block)?;
         write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
-        let when = if self.kernel_packing == Packing::Constant { "compile" } else { "run" };
-        write!(f, "kernel transformed at {when} time")
+        f.write_str(match self.kernel_packing {
+            Packing::Constant => "kernel transformed at compile time",
+            _ if self.by_columns => "kernel transformed by each block",
+            _ => "kernel transformed at run time",
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contraction::convolution::SpatialDimension;
-
-    fn same(batch: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
-        let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
-        let spatial = vec![SpatialDimension { input: pixels, output: pixels, window }; 2];
-        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial, keeps_lines: false }
-    }
-
-    fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {
-        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
-        choose(dims, PrimitiveType::F32, is_constant, allowed, &target)
-    }
-
-    #[test]
-    fn transforms_are_used_where_they_pay() {
-        use Winograd::{Large, Never, Small};
-        // (batch, pixels, inputs, outputs, constant), the patches' size for each option; 0 for no
-        // transform.
-        let table = [
-            ((1, 56, 64, 64, true), [0, 2, 4]),
-            ((1, 28, 128, 128, true), [0, 2, 4]),
-            ((1, 14, 256, 256, true), [0, 2, 2]),
-            // The kernel, 16 MB when transformed, is read for only 16 patches.
-            ((1, 7, 512, 512, true), [0, 0, 0]),
-            ((1, 32, 16, 16, true), [0, 2, 4]),
-            // Few channels: the transforms cost what they save.
-            ((1, 128, 3, 32, true), [0, 0, 0]),
-            ((1, 3, 4, 4, true), [0, 0, 0]),
-            // A kernel that is transformed at run time needs more patches.
-            ((32, 32, 16, 16, false), [0, 2, 4]),
-            ((1, 4, 64, 64, false), [0, 0, 0]),
-        ];
-        for ((batch, pixels, inputs, outputs, is_constant), expected) in table {
-            let dims = same(batch, pixels, inputs, outputs);
-            let sizes = [Never, Small, Large].map(|allowed| {
-                of(&dims, is_constant, allowed, "sapphirerapids").map_or(0, |plan| plan.transform.outputs)
-            });
-            assert_eq!(sizes, expected, "{batch} {pixels} {inputs} {outputs}");
-        }
-    }
-
-    #[test]
-    fn other_windows_have_no_transform() {
-        let plain = same(1, 56, 64, 64);
-        let change = |change: fn(&mut WindowDimension)| {
-            let mut dims = plain.clone();
-            change(&mut dims.spatial[1].window);
-            of(&dims, true, Winograd::Forced(2), "x86-64-v3").is_some()
-        };
-        assert!(change(|_| {}));
-        assert!(change(|w| w.padding_low = 2));
-        assert!(!change(|w| w.stride = 2));
-        assert!(!change(|w| w.size = 5));
-        assert!(!change(|w| w.window_dilation = 2));
-        assert!(!change(|w| w.base_dilation = 2));
-        assert!(of(&ConvolutionDims { groups: 2, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
-        assert!(of(&ConvolutionDims { batch: 0, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
-        assert!(
-            of(&ConvolutionDims { batch: 1 << 40, ..plain.clone() }, true, Winograd::Forced(2), "").is_none()
-        );
-        assert!(of(&plain, true, Winograd::Forced(3), "").is_none(), "no such transform");
-    }
-
-    #[test]
-    fn blocks_fit_the_cache_and_register_tiles_the_registers() {
-        for cpu in ["x86-64", "x86-64-v3", "x86-64-v4", "sapphirerapids"] {
-            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
-            for (batch, pixels, inputs, outputs) in [
-                (1, 56, 64, 64),
-                (1, 28, 128, 128),
-                (1, 14, 256, 256),
-                (8, 14, 256, 200),
-                (1, 8, 64, 64),
-                (3, 5, 7, 9),
-            ] {
-                let dims = same(batch, pixels, inputs, outputs);
-                for forced in [2, 4] {
-                    let plan = of(&dims, true, Winograd::Forced(forced), cpu).expect("possible");
-                    let (tile, all) = (plan.tile, plan.all_patches(&dims));
-                    assert!(
-                        tile.rows * tile.vectors + tile.vectors < target.vector_registers,
-                        "{cpu} {tile:?}"
-                    );
-                    assert_eq!(plan.block, (all + plan.blocks - 1) / plan.blocks);
-                    // Register tiles cover a block. If there are several, each fits the smallest
-                    // block.
-                    let tiles = (plan.block + i64::from(tile.rows) - 1) / i64::from(tile.rows);
-                    assert!(tiles == 1 || i64::from(tile.rows) <= all / plan.blocks);
-                    assert!(plan.feature_chunks == 1 || plan.chunks == plan.blocks);
-                    assert!(plan.tasks() <= 64 && plan.tasks() >= 1);
-                    let input = plan.transform.frequencies() * plan.scratch.input_frequency;
-                    assert!(tiles == 1 || input as u64 <= target.l2_bytes, "{cpu} {batch} {pixels} {inputs}");
-                    assert!(plan.scratch.bytes <= MAX_SCRATCH);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -16,6 +16,8 @@ pub struct Transform {
     pub kernel: &'static [[f64; 3]],
     /// Rows of A: from frequencies to outputs.
     pub output: &'static [&'static [f64]],
+    /// The factor of all outputs.
+    pub scale: i64,
 }
 
 impl Transform {
@@ -30,6 +32,15 @@ impl Transform {
         ],
         kernel: &[[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
         output: &[&[1.0, 1.0, 1.0, 0.0], &[0.0, 1.0, -1.0, -1.0]],
+        scale: 1,
+    };
+
+    /// F(2x2,3x3) with twice the kernel's matrix, which makes all numbers integers. Outputs are
+    /// four times as large, and exact.
+    pub const INTEGER: Self = Self {
+        kernel: &[[2.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [0.0, 0.0, 2.0]],
+        scale: 4,
+        ..Self::SMALL
     };
 
     /// F(4x4,3x3), from the points 0, 1, -1, 2, -2, and infinity.
@@ -57,6 +68,7 @@ impl Transform {
             &[0.0, 1.0, 1.0, 4.0, 4.0, 0.0],
             &[0.0, 1.0, -1.0, 8.0, -8.0, 1.0],
         ],
+        scale: 1,
     };
 
     /// The transform with this many outputs, if it exists.
@@ -131,7 +143,8 @@ mod tests {
     /// unit vectors.
     #[test]
     fn the_matrices_compute_a_correlation() {
-        for transform in [Transform::SMALL, Transform::LARGE] {
+        for transform in [Transform::SMALL, Transform::LARGE, Transform::INTEGER] {
+            let scale = (transform.scale as f64).sqrt();
             let n = transform.size() as usize;
             assert_eq!((transform.input.len(), transform.kernel.len()), (n, n));
             assert_eq!(transform.output.len(), transform.outputs as usize);
@@ -140,7 +153,7 @@ mod tests {
                     for (output, row) in transform.output.iter().enumerate() {
                         let product = |f: usize| transform.kernel[f][tap] * transform.input[f][pixel];
                         let y: f64 = (0..n).map(|f| row[f] * product(f)).sum();
-                        let expected = if output + tap == pixel { 1.0 } else { 0.0 };
+                        let expected = if output + tap == pixel { scale } else { 0.0 };
                         assert!(
                             (y - expected).abs() < 1e-15,
                             "F({}): {output}, {tap}, {pixel}",

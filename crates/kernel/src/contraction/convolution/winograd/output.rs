@@ -36,6 +36,7 @@ impl Nest<'_> {
                 let pointer = b.offset_bytes(products, at);
                 Ok(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part)))
             })?;
+            let values = self.unscaled(cx, values);
             if !self.may_leave_output() {
                 self.hand_over_all(cx, pixel, column, part, &values)?;
                 continue;

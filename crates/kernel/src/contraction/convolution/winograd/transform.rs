@@ -1,7 +1,8 @@
 //! The transforms of Winograd's patches, in registers: products of small constant matrices and
 //! vectors of channels.
 
-use nest::{FunctionBuilder, ValueId};
+use crate::contraction::tile::multiply_add;
+use nest::{FunctionBuilder, Type, ValueId};
 use plan::Transform;
 use support::Result;
 
@@ -91,7 +92,7 @@ fn sum(b: &mut FunctionBuilder, terms: &[Term]) -> ValueId {
     let Term { factor, mut value } = terms[start];
     let ty = b.ty(value);
     if factor != 1.0 {
-        let factor = b.float(ty, factor);
+        let factor = constant(b, ty, factor);
         value = b.mul(factor, value);
     }
     for (k, &Term { factor, value: term }) in terms.iter().enumerate() {
@@ -100,12 +101,17 @@ fn sum(b: &mut FunctionBuilder, terms: &[Term]) -> ValueId {
             1.0 => b.add(value, term),
             -1.0 => b.sub(value, term),
             _ => {
-                let factor = b.float(ty, factor);
-                b.multiply_add(factor, term, value)
+                let factor = constant(b, ty, factor);
+                multiply_add(b, factor, term, value)
             }
         };
     }
     value
+}
+
+/// A factor of a matrix as a constant. Those of integers are integers.
+fn constant(b: &mut FunctionBuilder, ty: Type, factor: f64) -> ValueId {
+    if ty.scalar.is_float() { b.float(ty, factor) } else { b.integer(ty, factor as i64) }
 }
 
 /// Loads the element of a patch at a row and a column.

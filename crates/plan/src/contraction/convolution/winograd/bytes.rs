@@ -1,0 +1,79 @@
+//! Patches of bytes. The transforms add at most four pixels and nine weights, so frequencies have 16
+//! bits, and an instruction multiplies pairs of them and adds both products to 32 bits. The kernel's
+//! matrix is doubled to contain integers only: outputs are four times as large as the sums of
+//! products, and the division by four is exact.
+//!
+//! A pixel's frequency has two halves: each has two bytes of every group of four input features,
+//! the even and the odd ones. Groups are those of the direct sum, whose panels become the
+//! transformed kernel at run time. An object therefore stores each weight once, in one byte.
+
+use super::{Machine, Transform, Winograd, WinogradPlan, cost, lay_out, plain_cost};
+use crate::contraction::convolution::{ConvolutionDims, DensePlan};
+use crate::contraction::grouping::{Factors, GROUP_BYTES, Sums};
+use crate::contraction::tile;
+use crate::packing::Packing;
+use target::Target;
+
+/// Factors of 32 bits.
+pub(super) const PAIR: i64 = 2;
+
+/// Bytes of a pair.
+const ELEMENT: i64 = 4;
+
+/// Upper bound of the input features, whose sums must not exceed 31 bits: four times nine products
+/// of an unsigned and a signed byte.
+const MOST_INPUTS: i64 = (1 << 31) / (4 * 9 * 255 * 128);
+
+/// Cost of the direct sum's products relative to pairs of 16 bits, of which there are as many
+/// bytes: moving signs or widening takes a third of the time.
+const DIRECT: f64 = 1.3;
+
+/// Chooses patches in place of a direct sum of bytes, if they are possible and pay off.
+pub(in super::super) fn choose(
+    dims: &ConvolutionDims,
+    direct: DensePlan,
+    allowed: Winograd,
+    target: &Target,
+) -> Option<WinogradPlan> {
+    let (cost, direct_cost) = costs(dims, &direct, target)?;
+    let is_chosen = match allowed {
+        Winograd::Never => false,
+        Winograd::Forced(outputs) => i64::from(outputs) == Transform::INTEGER.outputs,
+        Winograd::Small | Winograd::Large => cost < direct_cost * (1.0 - super::LEAST_GAIN),
+    };
+    if !is_chosen {
+        return None;
+    }
+    let plan = lay_out(&in_pairs(dims), Transform::INTEGER, ELEMENT, false, target);
+    let plan = WinogradPlan { bytes: Some(Box::new(direct)), ..plan };
+    Some(plan).filter(|plan| plan.scratch.bytes <= super::MAX_SCRATCH)
+}
+
+/// Costs of the patches and of the direct sum, in multiply-adds of pairs. The patches must be
+/// possible.
+pub(in super::super) fn costs(
+    dims: &ConvolutionDims,
+    direct: &DensePlan,
+    target: &Target,
+) -> Option<(f64, f64)> {
+    let grouping = direct.grouping?;
+    let is_possible = target.has_short_products
+        && grouping.is_widened
+        && grouping.sums == Sums::Lanes
+        && matches!(grouping.factors, Factors::Bytes { .. })
+        && direct.kernel_packing == Packing::Constant
+        && dims.inputs % GROUP_BYTES == 0
+        && dims.inputs <= MOST_INPUTS
+        && super::is_possible(dims);
+    let pairs = in_pairs(dims);
+    is_possible.then(|| {
+        let machine = Machine::of(target, ELEMENT, tile::panel(dims.outputs, ELEMENT as usize));
+        let cost = cost(&pairs, Transform::INTEGER, ELEMENT, false, &machine);
+        (cost, DIRECT * plain_cost(&pairs, ELEMENT))
+    })
+}
+
+/// The same convolution with pairs in place of input features.
+fn in_pairs(dims: &ConvolutionDims) -> ConvolutionDims {
+    ConvolutionDims { inputs: dims.inputs / PAIR, ..dims.clone() }
+}
