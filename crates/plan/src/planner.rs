@@ -77,7 +77,7 @@ fn work(
         Strategy::Alias | Strategy::Conditional | Strategy::While | Strategy::CustomCall => {
             Ok(Work::default())
         }
-        Strategy::Convolution(plan) if plan.kind.is_transformed() => {
+        Strategy::Convolution(plan) if plan.kind.saves_products() => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
             // Of every 36 products, Winograd leaves 16, plus the transforms.
             Ok(Work { operations: work.operations / 8 * 5, ..work })

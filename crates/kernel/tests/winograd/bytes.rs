@@ -5,12 +5,16 @@ use plan::{Options, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use target::Target;
 
-/// A convolution of a 3x3 window with stride 1, of bytes and constant weights.
+/// A convolution of bytes and constant weights with a 3x3 window and stride 1, or a window of one
+/// tap.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     image: [i64; 3],
     /// Low and high padding of lines and of columns.
     padding: [(i64, i64); 2],
+    /// Taps of the window, and the stride along each dimension.
+    window: i64,
+    strides: [i64; 2],
     inputs: i64,
     outputs: i64,
     is_signed: bool,
@@ -21,6 +25,8 @@ struct Case {
 const CASE: Case = Case {
     image: [1, 8, 8],
     padding: [(1, 1); 2],
+    window: 3,
+    strides: [1, 1],
     inputs: 16,
     outputs: 16,
     is_signed: true,
@@ -42,7 +48,10 @@ fn targets() -> Vec<(Target, bool)> {
 
 impl Case {
     fn output(&self) -> [i64; 2] {
-        [0, 1].map(|d| self.image[d + 1] + self.padding[d].0 + self.padding[d].1 - 2)
+        [0, 1].map(|d| {
+            let padded = self.image[d + 1] + self.padding[d].0 + self.padding[d].1;
+            (padded - self.window) / self.strides[d] + 1
+        })
     }
 
     /// Random bytes as numbers.
@@ -56,7 +65,8 @@ impl Case {
 
     /// The module, whose result is the convolution plus a constant bias.
     fn text(&self, weights: &[i64], biases: &[i64]) -> String {
-        let Self { image: [n, h, w], padding: [rows, columns], inputs, outputs, is_signed, .. } = *self;
+        let Self { image: [n, h, w], padding: [rows, columns], inputs, outputs, is_signed, window, .. } =
+            *self;
         let ([y, x], input) = (self.output(), if is_signed { "s8" } else { "u8" });
         let list = |numbers: &[i64]| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
         let braced = |parts: Vec<String>| format!("{{{}}}", parts.join(","));
@@ -64,19 +74,19 @@ impl Case {
             let rows: Vec<String> =
                 numbers.chunks(outputs as usize).map(|row| format!("{{{}}}", list(row))).collect();
             let taps: Vec<String> = rows.chunks(inputs as usize).map(|tap| braced(tap.to_vec())).collect();
-            braced(taps.chunks(3).map(|line| braced(line.to_vec())).collect())
+            braced(taps.chunks(window as usize).map(|line| braced(line.to_vec())).collect())
         };
         let result = format!("s32[{n},{y},{x},{outputs}]");
         let (weights, biases) = (nested(weights), list(biases));
         format!(
             "HloModule bytes\n\nbody {{\n  x = {input}[{n},{h},{w},{inputs}] parameter(0)\n  \
-             w = s8[3,3,{inputs},{outputs}] parameter(1)\n  b = s32[{outputs}] parameter(2)\n  \
-             c = {result} convolution(x, w), window={{size=3x3 pad={}_{}x{}_{}}}, dim_labels=b01f_01io->b01f\n  \
+             w = s8[{window},{window},{inputs},{outputs}] parameter(1)\n  b = s32[{outputs}] parameter(2)\n  \
+             c = {result} convolution(x, w), window={{size={window}x{window} stride={}x{} pad={}_{}x{}_{}}}, dim_labels=b01f_01io->b01f\n  \
              wide = {result} broadcast(b), dimensions={{3}}\n  ROOT r = {result} add(c, wide)\n}}\n\n\
              ENTRY main {{\n  x = {input}[{n},{h},{w},{inputs}] parameter(0)\n  \
-             w = s8[3,3,{inputs},{outputs}] constant({weights})\n  b = s32[{outputs}] constant({{{biases}}})\n  \
+             w = s8[{window},{window},{inputs},{outputs}] constant({weights})\n  b = s32[{outputs}] constant({{{biases}}})\n  \
              ROOT r = {result} fusion(x, w, b), kind=kOutput, calls=body\n}}\n",
-            rows.0, rows.1, columns.0, columns.1
+            self.strides[0], self.strides[1], rows.0, rows.1, columns.0, columns.1
         )
     }
 
@@ -88,8 +98,10 @@ impl Case {
             let (pixel, output) = (place / self.outputs, place % self.outputs);
             let (image, line, column) = (pixel / x / y, pixel / x % y, pixel % x);
             let mut sum = biases[output as usize];
-            for tap in 0..9 {
-                let at = [line - self.padding[0].0 + tap / 3, column - self.padding[1].0 + tap % 3];
+            for tap in 0..self.window * self.window {
+                let [line, column] = [line * self.strides[0], column * self.strides[1]];
+                let (row, across) = (tap / self.window, tap % self.window);
+                let at = [line - self.padding[0].0 + row, column - self.padding[1].0 + across];
                 if !(0..h).contains(&at[0]) || !(0..w).contains(&at[1]) {
                     continue;
                 }
@@ -109,7 +121,7 @@ impl Case {
         let [images, h, w] = self.image;
         let sizes = [images, h, w, self.inputs];
         let input = self.bytes(sizes.iter().product(), self.is_signed, &mut numbers);
-        let weights = self.bytes(9 * self.inputs * self.outputs, true, &mut numbers);
+        let weights = self.bytes(self.window * self.window * self.inputs * self.outputs, true, &mut numbers);
         let biases: Vec<i64> = (0..self.outputs).map(|k| 977 * k - 4000).collect();
         let text = self.text(&weights, &biases);
         let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{self:?}"));
@@ -122,9 +134,10 @@ impl Case {
         let expected: Vec<Scalar> =
             self.expected(&input, &weights, &biases).into_iter().map(Scalar::Signed).collect();
         for (target, runs) in targets() {
-            let options = Options { winograd: Winograd::Forced(2), ..Options::default() };
+            let outputs = if self.window == 1 { 1 } else { 2 };
+            let options = Options { winograd: Winograd::Forced(outputs), ..Options::default() };
             let plan = plan::plan_with(&module, &target, &options).expect("a plan").to_text(&module);
-            assert!(plan.contains("F(2x2,3x3)"), "{}: {plan}", target.cpu);
+            assert!(plan.contains(&format!("F({outputs}x{outputs},")), "{}: {plan}", target.cpu);
             if !runs {
                 crate::harness::compile(&module, &target, &options, "entry").expect("an object");
                 continue;
@@ -174,4 +187,18 @@ fn several_blocks_and_tasks() {
     // Kernels that exceed the second-level cache: transformed by columns, and as a whole.
     Case { image: [1, 10, 10], inputs: 128, outputs: 136, ..CASE }.check();
     Case { image: [2, 24, 24], inputs: 128, outputs: 130, ..CASE }.check();
+}
+
+#[test]
+fn windows_of_one_tap() {
+    let case = Case { window: 1, padding: [(0, 0); 2], ..CASE };
+    for (strides, image) in [([1, 1], [2, 7, 9]), ([2, 2], [1, 9, 8]), ([1, 3], [1, 4, 10])] {
+        for is_signed in [true, false] {
+            Case { strides, image, is_signed, outputs: 24, ..case }.check();
+        }
+    }
+    Case { inputs: 1824, is_extreme: true, image: [1, 3, 3], ..case }.check();
+    Case { inputs: 20, outputs: 7, ..case }.check();
+    // A kernel that each block transforms.
+    Case { inputs: 512, outputs: 520, image: [1, 5, 5], ..case }.check();
 }

@@ -72,9 +72,13 @@ pub enum ConvolutionKind {
 }
 
 impl ConvolutionKind {
-    /// True if patches are transformed.
-    pub(crate) fn is_transformed(&self) -> bool {
-        matches!(self, Self::Winograd(_) | Self::WinogradGradient(_))
+    /// True if patches are transformed, which saves products.
+    pub(crate) fn saves_products(&self) -> bool {
+        match self {
+            Self::Winograd(plan) => plan.saves_products(),
+            Self::WinogradGradient(_) => true,
+            _ => false,
+        }
     }
 }
 

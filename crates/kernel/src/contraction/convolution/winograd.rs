@@ -176,8 +176,8 @@ impl Nest<'_> {
         self.input_type.byte_size() as i64
     }
 
-    /// Transforms the kernel's columns of a register tile at run time. The first one, `from`, becomes
-    /// the column `to` of the transformed kernel.
+    /// Transforms the kernel's columns of a register tile at run time. The first one, `from`,
+    /// becomes the column `to` of the transformed kernel.
     fn transform_parts(
         &self,
         cx: &mut KernelContext<'_>,
@@ -222,7 +222,7 @@ impl Nest<'_> {
                     cx,
                     self.winograd.transform,
                     &mut |b, row, column| {
-                        let tap = (row * 3 + column) as i64;
+                        let tap = row as i64 * self.winograd.transform.window() + column as i64;
                         let pointer = b.offset_bytes(source, (tap * inputs * outputs + piece.offset) * size);
                         Ok(load(b, self.plan, from, pointer, piece.lanes)?.real())
                     },
@@ -326,12 +326,17 @@ impl Nest<'_> {
         [0, 1].map(|d| (self.dims.spatial[d].window.padding_low, self.dims.spatial[d].input))
     }
 
+    /// Returns the distance of the windows of neighboring outputs.
+    fn stride(&self, d: usize) -> i64 {
+        self.dims.spatial[d].window.stride
+    }
+
     /// True if a patch may extend beyond the input.
     fn may_leave_input(&self) -> bool {
         let (m, n) = (self.winograd.transform.outputs, self.winograd.transform.size());
         let leaves = |d: usize| {
             let (low, input) = self.low()[d];
-            low > 0 || (self.winograd.patches[d] - 1) * m - low + n > input
+            low > 0 || (self.winograd.patches[d] - 1) * m * self.stride(d) - low + n > input
         };
         leaves(0) || leaves(1)
     }
@@ -351,7 +356,10 @@ impl Nest<'_> {
             let target = cx.offset(target, row, scratch.input_row);
             let patch = self.patch(cx, number)?;
             // First line and column of the input, which may be outside.
-            let first = [0, 1].map(|d| cx.add_constant(patch.outputs[d], -self.low()[d].0));
+            let first = [0, 1].map(|d| {
+                let first = cx.mul_constant(patch.outputs[d], self.stride(d));
+                cx.add_constant(first, -self.low()[d].0)
+            });
             let place = Place { image: patch.image, first };
             if !self.may_leave_input() {
                 self.channels(cx, place, target, true)?;
@@ -397,7 +405,10 @@ impl Nest<'_> {
             extents: self.low().map(|(_, extent)| extent),
             first: [0, 1].map(|d| {
                 let low = self.low()[d].0;
-                (-low, (self.winograd.patches[d] - 1) * self.winograd.transform.outputs - low)
+                (
+                    -low,
+                    (self.winograd.patches[d] - 1) * self.winograd.transform.outputs * self.stride(d) - low,
+                )
             }),
             pixel_bytes: self.dims.inputs * self.pixel_size(),
             zeros: self.scratch,

@@ -86,10 +86,16 @@ pub(crate) fn candidates(
         ConvolutionKind::Dense(plan) => {
             let mut candidates = vec![plan.candidate()];
             candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            if !matches!(winograd, Winograd::Never | Winograd::Forced(_)) {
-                let patches = winograd::bytes::choose(dims, plan.clone(), Winograd::Forced(2), target);
-                candidates.extend(patches.map(|_| Candidate::Winograd { outputs: 2 }));
-            }
+            let outputs = winograd::bytes::transform(dims).map(|transform| transform.outputs as u32);
+            candidates.extend(
+                outputs
+                    .filter(|&outputs| {
+                        let forced = Winograd::Forced(outputs);
+                        matches!(winograd, Winograd::Small | Winograd::Large)
+                            && winograd::bytes::choose(dims, plan.clone(), forced, target).is_some()
+                    })
+                    .map(|outputs| Candidate::Winograd { outputs }),
+            );
             candidates.extend(tiles(dims, accumulator.byte_size(), plan, target));
             candidates.extend(other_order(plan, dims));
             candidates

@@ -120,6 +120,11 @@ pub(super) const LEAST_GAIN: f64 = 0.1;
 const LINE_FROM_MEMORY: f64 = 12.0;
 
 impl WinogradPlan {
+    /// True if the patches save products.
+    pub(super) fn saves_products(&self) -> bool {
+        self.transform.outputs > 1
+    }
+
     /// Summands of 32 bits at each frequency: input features, or pairs of them.
     pub fn summands(&self, dims: &ConvolutionDims) -> i64 {
         if self.bytes.is_some() { dims.inputs / bytes::PAIR } else { dims.inputs }
@@ -174,7 +179,7 @@ pub(super) fn choose(
     allowed: Winograd,
     target: &Target,
 ) -> Option<WinogradPlan> {
-    if !matches!(accumulator, PrimitiveType::F32 | PrimitiveType::F64) || !is_possible(dims) {
+    if !matches!(accumulator, PrimitiveType::F32 | PrimitiveType::F64) || !is_possible(dims, 3) {
         return None;
     }
     let element = accumulator.byte_size() as i64;
@@ -190,16 +195,17 @@ pub(super) fn choose(
     Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
 }
 
-/// True if the window is 3x3 and moves by one pixel.
-fn is_possible(dims: &ConvolutionDims) -> bool {
+/// True if the window has `size` taps along each dimension, and moves by one pixel or has one tap
+/// and no padding.
+fn is_possible(dims: &ConvolutionDims, size: i64) -> bool {
     let [lines, columns] = &dims.spatial[..] else { return false };
     let fits = |w: WindowDimension| {
-        let plain = WindowDimension {
-            padding_low: w.padding_low,
-            padding_high: w.padding_high,
-            ..WindowDimension::of_size(3)
+        let plain = WindowDimension::of_size(size);
+        let is_plain = match size {
+            1 => w == WindowDimension { stride: w.stride, ..plain } && (1..=1 << 18).contains(&w.stride),
+            _ => w == WindowDimension { padding_low: w.padding_low, padding_high: w.padding_high, ..plain },
         };
-        w == plain && w.padding_low.abs() <= 1 << 20
+        is_plain && w.padding_low.abs() <= 1 << 20
     };
     // Bounds on the extents keep values computed from them far from overflow.
     let is_bounded = |n: i64, most: i64| (1..=most).contains(&n);
@@ -249,21 +255,22 @@ const PRODUCTS_EFFICIENCY: f64 = 0.92;
 
 fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
     let vectors = vectors(dims.outputs, element);
-    let products = dims.batch as f64 * dims.pixels() as f64 * 9.0 * dims.inputs as f64 * vectors;
+    let taps = dims.taps() as f64;
+    let products = dims.batch as f64 * dims.pixels() as f64 * taps * dims.inputs as f64 * vectors;
     // Taps in the padding do not count.
     let inside = |d: &super::SpatialDimension| {
         let window = d.window;
-        let taps: i64 = (0..3)
+        let taps: i64 = (0..window.size)
             .map(|t| {
                 let first = (window.padding_low - t).clamp(0, d.output);
                 let last = (d.input + window.padding_low - t).clamp(first, d.output);
                 last - first
             })
             .sum();
-        taps as f64 / (3 * d.output) as f64
+        taps as f64 / (window.size * d.output) as f64
     };
     let products = products * dims.spatial.iter().map(inside).product::<f64>() / PRODUCTS_EFFICIENCY;
-    let lines = 9.0 * dims.inputs as f64 * vectors;
+    let lines = taps * dims.inputs as f64 * vectors;
     products + if lines * 64.0 > REFERENCE_L2 as f64 { lines * LINE_FROM_MEMORY } else { 0.0 }
 }
 
@@ -520,7 +527,8 @@ pub(super) fn odd_lines(bytes: i64, many: i64) -> i64 {
 impl std::fmt::Display for WinogradPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (m, tile) = (self.transform.outputs, self.tile);
-        write!(f, ", F({m}x{m},3x3), {} blocks of {} patches, ", self.blocks, self.block)?;
+        let r = self.transform.window();
+        write!(f, ", F({m}x{m},{r}x{r}), {} blocks of {} patches, ", self.blocks, self.block)?;
         write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
         f.write_str(match self.kernel_packing {
             Packing::Constant => "kernel transformed at compile time",

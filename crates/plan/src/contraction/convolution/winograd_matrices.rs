@@ -5,7 +5,7 @@
 //! Networks, 2015, with B and A written transposed). In two dimensions, each matrix is applied to
 //! the columns and then to the rows.
 
-/// A transform F(m x m, 3 x 3).
+/// A transform F(m x m, r x r), with a window of r = 3 taps along each dimension, or 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transform {
     /// Outputs per patch along each dimension: m.
@@ -13,7 +13,7 @@ pub struct Transform {
     /// Rows of B: from the inputs of a patch to frequencies.
     pub input: &'static [&'static [f64]],
     /// Rows of G: from the window to frequencies.
-    pub kernel: &'static [[f64; 3]],
+    pub kernel: &'static [&'static [f64]],
     /// Rows of A: from frequencies to outputs.
     pub output: &'static [&'static [f64]],
     /// The factor of all outputs.
@@ -30,7 +30,7 @@ impl Transform {
             &[0.0, -1.0, 1.0, 0.0],
             &[0.0, 1.0, 0.0, -1.0],
         ],
-        kernel: &[[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
+        kernel: &[&[1.0, 0.0, 0.0], &[0.5, 0.5, 0.5], &[0.5, -0.5, 0.5], &[0.0, 0.0, 1.0]],
         output: &[&[1.0, 1.0, 1.0, 0.0], &[0.0, 1.0, -1.0, -1.0]],
         scale: 1,
     };
@@ -38,10 +38,14 @@ impl Transform {
     /// F(2x2,3x3) with twice the kernel's matrix, which makes all numbers integers. Outputs are
     /// four times as large, and exact.
     pub const INTEGER: Self = Self {
-        kernel: &[[2.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [0.0, 0.0, 2.0]],
+        kernel: &[&[2.0, 0.0, 0.0], &[1.0, 1.0, 1.0], &[1.0, -1.0, 1.0], &[0.0, 0.0, 2.0]],
         scale: 4,
         ..Self::SMALL
     };
+
+    /// F(1x1,1x1): nothing is transformed. Bytes become numbers of 16 bits.
+    pub const IDENTITY: Self =
+        Self { outputs: 1, input: &[&[1.0]], kernel: &[&[1.0]], output: &[&[1.0]], scale: 1 };
 
     /// F(4x4,3x3), from the points 0, 1, -1, 2, -2, and infinity.
     pub const LARGE: Self = Self {
@@ -55,12 +59,12 @@ impl Transform {
             &[0.0, 4.0, 0.0, -5.0, 0.0, 1.0],
         ],
         kernel: &[
-            [1.0 / 4.0, 0.0, 0.0],
-            [-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
-            [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
-            [1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0],
-            [1.0 / 24.0, -1.0 / 12.0, 1.0 / 6.0],
-            [0.0, 0.0, 1.0],
+            &[1.0 / 4.0, 0.0, 0.0],
+            &[-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
+            &[-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
+            &[1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0],
+            &[1.0 / 24.0, -1.0 / 12.0, 1.0 / 6.0],
+            &[0.0, 0.0, 1.0],
         ],
         output: &[
             &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
@@ -80,9 +84,14 @@ impl Transform {
         }
     }
 
-    /// Inputs per patch along each dimension: n = m + 2.
+    /// Taps of the window along each dimension.
+    pub const fn window(&self) -> i64 {
+        self.kernel[0].len() as i64
+    }
+
+    /// Inputs per patch along each dimension: n = m + 2 for a window of 3 taps.
     pub const fn size(&self) -> i64 {
-        self.outputs + 2
+        self.outputs + self.window() - 1
     }
 
     /// Frequencies per patch.
@@ -95,6 +104,7 @@ impl Transform {
     pub(super) const fn costs(&self) -> (f64, f64, f64) {
         // Arithmetic, loads, and stores, which take twice as long.
         match self.outputs {
+            1 => (1.0 + 2.0 + 2.0, 1.0 + 3.0, 1.0 + 2.0 + 2.0),
             2 => (32.0 + 16.0 + 32.0, 24.0 + 48.0 + 8.0, 28.0 + 9.0 + 32.0),
             _ => (144.0 + 36.0 + 72.0, 100.0 + 108.0 + 32.0, 90.0 + 9.0 + 72.0),
         }
@@ -143,12 +153,12 @@ mod tests {
     /// unit vectors.
     #[test]
     fn the_matrices_compute_a_correlation() {
-        for transform in [Transform::SMALL, Transform::LARGE, Transform::INTEGER] {
+        for transform in [Transform::SMALL, Transform::LARGE, Transform::INTEGER, Transform::IDENTITY] {
             let scale = (transform.scale as f64).sqrt();
             let n = transform.size() as usize;
             assert_eq!((transform.input.len(), transform.kernel.len()), (n, n));
             assert_eq!(transform.output.len(), transform.outputs as usize);
-            for tap in 0..3 {
+            for tap in 0..transform.window() as usize {
                 for pixel in 0..n {
                     for (output, row) in transform.output.iter().enumerate() {
                         let product = |f: usize| transform.kernel[f][tap] * transform.input[f][pixel];

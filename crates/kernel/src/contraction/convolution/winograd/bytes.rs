@@ -78,7 +78,7 @@ impl Nest<'_> {
                     cx,
                     self.winograd.transform,
                     &mut |b, row, column| {
-                        let tap = (row * 3 + column) as i64;
+                        let tap = row as i64 * self.winograd.transform.window() + column as i64;
                         let offset = tap * direct.inputs * from + direct.panels.offset(part.offset);
                         let pointer = b.offset_bytes(source, offset);
                         Ok(half.load(b, pointer, part.lanes, true))

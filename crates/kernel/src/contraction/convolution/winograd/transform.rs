@@ -204,8 +204,7 @@ pub(super) fn kernel(
     read: Read<'_>,
     write: Write<'_>,
 ) -> Result<()> {
-    let rows: Vec<&[f64]> = transform.kernel.iter().map(|row| &row[..]).collect();
-    both_sides(b, &rows, u32::MAX, read, write)
+    both_sides(b, transform.kernel, u32::MAX, read, write)
 }
 
 /// Computes `A X A'` for the square matrix `X` of frequencies: the pixels of a patch, or taps, row
@@ -216,6 +215,9 @@ pub(super) fn output(
     read: Read<'_>,
 ) -> Result<Vec<Vec<ValueId>>> {
     let n = matrix.first().map_or(0, |row| row.len());
+    if n == 1 {
+        return Ok(vec![vec![read(b, 0, 0)?]]);
+    }
     let mut halves: Vec<Vec<ValueId>> = Vec::new();
     for column in 0..n {
         let vector = (0..n).map(|row| read(b, row, column)).collect::<Result<Vec<_>>>()?;

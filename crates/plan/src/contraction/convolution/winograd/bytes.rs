@@ -1,7 +1,10 @@
-//! Patches of bytes. The transforms add at most four pixels and nine weights, so frequencies have 16
-//! bits, and an instruction multiplies pairs of them and adds both products to 32 bits. The kernel's
-//! matrix is doubled to contain integers only: outputs are four times as large as the sums of
-//! products, and the division by four is exact.
+//! Patches of bytes. The transforms add at most four pixels and nine weights, so frequencies have
+//! 16 bits, and an instruction multiplies pairs of them and adds both products to 32 bits. The
+//! kernel's matrix is doubled to contain integers only: outputs are four times as large as the sums
+//! of products, and the division by four is exact.
+//!
+//! With a window of one tap, nothing is transformed: pixels and weights are widened to 16 bits once,
+//! in place of once for each product.
 //!
 //! A pixel's frequency has two halves: each has two bytes of every group of four input features,
 //! the even and the odd ones. Groups are those of the direct sum, whose panels become the
@@ -24,9 +27,9 @@ const ELEMENT: i64 = 4;
 /// of an unsigned and a signed byte.
 const MOST_INPUTS: i64 = (1 << 31) / (4 * 9 * 255 * 128);
 
-/// Cost of the direct sum's products relative to pairs of 16 bits, of which there are as many
-/// bytes: moving signs or widening takes a third of the time.
-const DIRECT: f64 = 1.3;
+/// Cost of a product of the direct sum, which moves signs or widens bytes, relative to one of a
+/// pair.
+const DIRECT: f64 = 1.5;
 
 /// Chooses patches in place of a direct sum of bytes, if they are possible and pay off.
 pub(in super::super) fn choose(
@@ -36,15 +39,16 @@ pub(in super::super) fn choose(
     target: &Target,
 ) -> Option<WinogradPlan> {
     let (cost, direct_cost) = costs(dims, &direct, target)?;
+    let transform = transform(dims)?;
     let is_chosen = match allowed {
         Winograd::Never => false,
-        Winograd::Forced(outputs) => i64::from(outputs) == Transform::INTEGER.outputs,
+        Winograd::Forced(outputs) => i64::from(outputs) == transform.outputs,
         Winograd::Small | Winograd::Large => cost < direct_cost * (1.0 - super::LEAST_GAIN),
     };
     if !is_chosen {
         return None;
     }
-    let plan = lay_out(&in_pairs(dims), Transform::INTEGER, ELEMENT, false, target);
+    let plan = lay_out(&in_pairs(dims), transform, ELEMENT, false, target);
     let plan = WinogradPlan { bytes: Some(Box::new(direct)), ..plan };
     Some(plan).filter(|plan| plan.scratch.bytes <= super::MAX_SCRATCH)
 }
@@ -63,14 +67,18 @@ pub(in super::super) fn costs(
         && matches!(grouping.factors, Factors::Bytes { .. })
         && direct.kernel_packing == Packing::Constant
         && dims.inputs % GROUP_BYTES == 0
-        && dims.inputs <= MOST_INPUTS
-        && super::is_possible(dims);
+        && dims.inputs <= MOST_INPUTS;
+    let transform = transform(dims).filter(|_| is_possible)?;
     let pairs = in_pairs(dims);
-    is_possible.then(|| {
-        let machine = Machine::of(target, ELEMENT, tile::panel(dims.outputs, ELEMENT as usize));
-        let cost = cost(&pairs, Transform::INTEGER, ELEMENT, false, &machine);
-        (cost, DIRECT * plain_cost(&pairs, ELEMENT))
-    })
+    let machine = Machine::of(target, ELEMENT, tile::panel(dims.outputs, ELEMENT as usize));
+    let cost = cost(&pairs, transform, ELEMENT, false, &machine);
+    Some((cost, DIRECT * plain_cost(&pairs, ELEMENT)))
+}
+
+/// The transform for the window, if there is one.
+pub(in super::super) fn transform(dims: &ConvolutionDims) -> Option<Transform> {
+    let transforms = [Transform::INTEGER, Transform::IDENTITY];
+    transforms.into_iter().find(|transform| super::is_possible(dims, transform.window()))
 }
 
 /// The same convolution with pairs in place of input features.

@@ -1,3 +1,5 @@
+//! Tests of the choice between the transforms and the direct sum, and of blocks and tiles.
+
 use super::*;
 use crate::contraction::convolution::SpatialDimension;
 
@@ -114,6 +116,17 @@ fn bytes_are_transformed_where_products_take_several_instructions() {
         assert!(chosen(&dims, cpu, Winograd::Never).is_none(), "{cpu}");
     }
     let is_possible = |inputs| chosen(&same(1, 8, inputs, 16), "x86-64-v3", Winograd::Forced(2)).is_some();
+    // A window of one tap has no transform, but is widened once, with any stride.
+    let one = |stride: i64, padding_low: i64| {
+        let mut dims = same(1, 28, 64, 64);
+        for d in &mut dims.spatial {
+            d.window = WindowDimension { stride, padding_low, ..WindowDimension::of_size(1) };
+            d.output = (28 + padding_low - 1) / stride + 1;
+        }
+        chosen(&dims, "x86-64-v3", Winograd::Forced(1)).map(|plan| plan.transform)
+    };
+    let identity = Some(Transform::IDENTITY);
+    assert_eq!([one(1, 0), one(2, 0), one(1, 1)], [identity, identity, None]);
     // Groups of four inputs, and sums of 31 bits.
     assert_eq!([4, 6, 1824, 1828].map(is_possible), [true, false, true, false]);
     // A kernel that few patches read is transformed by each block, a small one once.
