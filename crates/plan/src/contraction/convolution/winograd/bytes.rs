@@ -3,8 +3,8 @@
 //! kernel's matrix is doubled to contain integers only: outputs are four times as large as the sums
 //! of products, and the division by four is exact.
 //!
-//! With a window of one tap, nothing is transformed: pixels and weights are widened to 16 bits once,
-//! in place of once for each product.
+//! With a window of one tap, nothing is transformed: pixels and weights are widened to 16 bits
+//! once, in place of once for each product.
 //!
 //! A pixel's frequency has two halves: each has two bytes of every group of four input features,
 //! the even and the odd ones. Groups are those of the direct sum, whose panels become the
