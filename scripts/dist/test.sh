@@ -28,9 +28,11 @@ fresh() { # fresh NAME: prints a new root, with a model
   cp examples/builds/{layer.pbtxt,layer.config.pbtxt,main.cc} "$work/$1/test"
   echo "$work/$1"
 }
+# Programs such as rustc find their libraries by /proc. The mount ends with the script.
 inside() { # inside ROOT SCRIPT: runs a script in the root
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-    chroot "$1" bash -euc "cd /test; $2" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    unshare --mount bash -euc 'mount -t proc proc "$1/proc"; exec chroot "$1" bash -euc "cd /test; $2"' - "$1" "$2" \
+    >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 }
 stated() { # stated FILE STATEMENT: fails unless the provenance has the hash of the file
   grep -q "\"$(sha256sum "$1" | cut -d' ' -f1)\"" "$2" || { echo "test-packages: $2 does not have the hash of $1" >&2; exit 1; }
