@@ -62,7 +62,7 @@ if command -v dpkg-deb >/dev/null; then
   scripts/dist/deb.sh "target/package/$name" "$deb"
   files+=("$deb")
 fi
-scripts/dist/provenance.py "${files[@]}" >"target/package/$name.intoto.json"
+scripts/dist/provenance.py "make release" "${files[@]}" >"target/package/$name.intoto.json"
 echo "target/package/$name.tar.gz: $(($(stat -c %s "target/package/$name.tar.gz") / 1000000)) MB, unpacked $(du -sm --apparent-size "target/package/$name" | cut -f1) MB"
 echo "needs: $(echo $needed), $(objdump -T "$tool" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | sed 's/_/ /') or newer"
 echo "the unpacked tool builds a program that runs"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Python package's wheel into target/wheels. Links LLVM statically if its static
-# libraries are installed, and then includes its license.
+# Builds the Python package's wheel into target/wheels, and states its provenance beside it. Links
+# LLVM statically if its static libraries are installed, and then includes its license.
 #   scripts/wheel.sh [--dev]
-# --dev: development profile and dynamically linked LLVM, for tests on this machine.
+# --dev: development profile, dynamically linked LLVM, no provenance: for tests on this machine.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -46,5 +46,6 @@ tag=$(grep -oE 'manylinux_[0-9]+_[0-9]+_[a-z0-9_]+' <<<"$report" | head -n 1 || 
 if [ -n "$static" ] && [ -n "$tag" ]; then
   wheel=$out/$("$python" -m wheel tags --remove --platform-tag "$tag" "$wheel")
 fi
+[ "${1:-}" = --dev ] || scripts/dist/provenance.py "make wheel" "$wheel" >"${wheel%.whl}.intoto.json"
 echo "$report"
 echo "$wheel: $(($(stat -c %s "$wheel") / 1000000)) MB"

@@ -20,6 +20,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = {"tfcompile", "tfcompile-build", "tfcompile-runtime"}
 
 
+def dependencies(tree, internal):
+    """The names of the public crates and of the workspace's crates that they are built on."""
+    found, left = set(), sorted(PUBLIC & set(internal))
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        manifest = tomllib.loads((tree / "crates" / name / "Cargo.toml").read_text())
+        for section in ("dependencies", "build-dependencies"):
+            left += [other for other in manifest.get(section, {}) if other in internal]
+    return found
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -53,8 +67,11 @@ def main():
 
         text = re.sub(r'^([a-z-]+) = \{ path = "(crates/[a-z-]+)" \}$', dependency, text, flags=re.M)
         (tree / "Cargo.toml").write_text(text)
+        needed = dependencies(tree, internal)
         packed = []
         for name, package in internal.items():
+            if name not in needed:
+                continue
             manifest = tree / "crates" / name / "Cargo.toml"
             text = manifest.read_text().replace(f'name = "{name}"', f'name = "{package}"', 1)
             text = text.replace("publish = false", "publish = true")
@@ -65,7 +82,7 @@ def main():
             text = re.sub(r"\n\[(dev-dependencies|\[test\]|\[bench\])\]\n(?:[^\[\n].*\n|\n)*", "\n", text)
             manifest.write_text(text)
             packed += ["--package", package]
-        for unused in set(p.name for p in (tree / "crates").iterdir()) - set(internal) - {"tfcompile-build"}:
+        for unused in set(p.name for p in (tree / "crates").iterdir()) - needed - {"tfcompile-build"}:
             shutil.rmtree(tree / "crates" / unused)
         packed += ["--package", "tfcompile-build"]
         manifest = tree / "crates/tfcompile-build/Cargo.toml"

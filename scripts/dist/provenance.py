@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prints the provenance of released files: an in-toto statement (v1) with SLSA's predicate (v1).
 
-    scripts/dist/provenance.py FILE...
+    scripts/dist/provenance.py COMMAND FILE...
 
-States the hash of each file, the commit and the lock file that they were built from, and the
-compilers. The statement is not signed; sign it with the key of the publisher, for example with
+States the hash of each file, the command that wrote them, the commit and the lock file that they
+were built from, and the compilers. The statement is not signed; sign it with the key of the publisher, for example with
 `cosign sign-blob`.
 """
 
@@ -27,9 +27,9 @@ def digest(path):
 
 
 def main():
-    files = [Path(name) for name in sys.argv[1:]]
-    if not files:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
+    command, *files = sys.argv[1], *map(Path, sys.argv[2:])
     is_clean = output("git", "status", "--porcelain") == ""
     tools = {"rustc": output("rustc", "--version"), "llvm": output("llvm-config-22", "--version")}
     statement = {
@@ -38,8 +38,8 @@ def main():
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
-                "buildType": "urn:tfcompile:make-release:1",
-                "externalParameters": {"command": "make release", "treeIsClean": is_clean},
+                "buildType": "urn:tfcompile:make:1",
+                "externalParameters": {"command": command, "treeIsClean": is_clean},
                 "internalParameters": tools,
                 "resolvedDependencies": [
                     {"name": "source", "digest": {"gitCommit": output("git", "rev-parse", "HEAD")}},

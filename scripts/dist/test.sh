@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Installs each package that `make release` and `make wheel` wrote in a fresh Debian, and uses it
-# there: the archive, the Debian package, the wheel, the container image, and the Rust crates.
-# Needs root, debootstrap, and buildah. `make test-packages` runs it.
+# there: the archive, the Debian package, the wheel, the container image, and the Rust crates, which
+# this script packs. Checks that the provenance has the hashes of what it installs. Needs root,
+# debootstrap, and buildah. `make test-packages` runs it.
 #   scripts/dist/test.sh [archive] [deb] [wheel] [image] [crates]
+# DEBIAN_MIRROR=URL: another server of Debian's packages. DEBIAN_SECURITY=URL: and of those of its
+# security archive, if that is not beside it.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -25,9 +28,14 @@ fresh() { # fresh NAME: prints a new root, with a model
   cp examples/builds/{layer.pbtxt,layer.config.pbtxt,main.cc} "$work/$1/test"
   echo "$work/$1"
 }
+# Programs such as rustc find their libraries by /proc. The mount ends with the script.
 inside() { # inside ROOT SCRIPT: runs a script in the root
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-    chroot "$1" bash -euc "cd /test; $2" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    unshare --mount bash -euc 'mount -t proc proc "$1/proc"; exec chroot "$1" bash -euc "cd /test; $2"' - "$1" "$2" \
+    >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+}
+stated() { # stated FILE STATEMENT: fails unless the provenance has the hash of the file
+  grep -q "\"$(sha256sum "$1" | cut -d' ' -f1)\"" "$2" || { echo "test-packages: $2 does not have the hash of $1" >&2; exit 1; }
 }
 install='apt-get -q update; apt-get -q install --yes --no-install-recommends'
 build='build layer.pbtxt --config=layer.config.pbtxt --class=example::Layer --quiet -o out'
@@ -38,11 +46,15 @@ for part in $parts; do
   case $part in
     archive)
       root=$(fresh archive)
+      stated "$package"/tfcompile-*.tar.gz "$package"/tfcompile-*.intoto.json
       cp "$package"/tfcompile-*.tar.gz "$root/test"
-      inside "$root" "$install g++; tar -xzf tfcompile-*.tar.gz; ./tfcompile-*/bin/tfcompile $build; $check"
+      inside "$root" "$install g++; tar -xzf tfcompile-*.tar.gz; ./tfcompile-*/bin/tfcompile $build; $check
+        for file in man/man1/tfcompile-build.1 bash-completion/completions/tfcompile zsh/site-functions/_tfcompile \
+          fish/vendor_completions.d/tfcompile.fish tfcompile/sbom.cdx.json; do test -s tfcompile-*/share/\$file; done"
       ;;
     deb)
       root=$(fresh deb)
+      stated "$package"/tfcompile_*.deb "$package"/tfcompile-*.intoto.json
       cp "$package"/tfcompile_*.deb "$root/test"
       cp -r examples/builds/cmake "$root/test/project" 2>/dev/null || true
       inside "$root" "$install ./tfcompile_*.deb g++ cmake make pkg-config man-db bash-completion
@@ -61,7 +73,9 @@ for part in $parts; do
       ;;
     wheel)
       root=$(fresh wheel)
-      cp "$(ls -t target/wheels/tfcompile-*.whl | head -n 1)" "$root/test"
+      wheel=$(ls -t target/wheels/tfcompile-*.whl | head -n 1)
+      stated "$wheel" "${wheel%.whl}.intoto.json"
+      cp "$wheel" "$root/test"
       cp scripts/dist/use_wheel.py "$root/test"
       inside "$root" "$install python3 python3-venv python3-numpy; python3 -m venv --system-site-packages v; v/bin/pip -q install --no-index ./tfcompile-*.whl; v/bin/python use_wheel.py"
       ;;
@@ -81,8 +95,17 @@ for part in $parts; do
       buildah "${storage[@]}" rm --all >/dev/null
       ;;
     crates)
-      scripts/dist/crates.py "$work/crates" >"$work/log"
-      scripts/dist/use_crates.sh "$work/crates" "$work/program"
+      # They need LLVM 22, which is in Debian's security archive, and a newer Rust than Debian's:
+      # the one of this machine. The program's build script runs the tool of the Debian package.
+      root=$(fresh crates)
+      scripts/dist/crates.py "$work/packed"
+      scripts/dist/use_crates.sh "$work/packed" "$root/test/program" >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; exit 1; }
+      mkdir "$root/rust"
+      cp -a "$(rustc --print sysroot)"/{bin,lib} "$root/rust"
+      cp "$package"/tfcompile_*.deb scripts/setup.sh "$root/test"
+      security=${DEBIAN_SECURITY:-$(sed -nE 's|^deb ([^ ]+/debian) .*|\1-security|p' "$root/etc/apt/sources.list" | head -n 1)}
+      echo "deb $security bookworm-security main" >"$root/etc/apt/sources.list.d/security.list"
+      inside "$root" "PATH=/rust/bin:\$PATH; $install ./tfcompile_*.deb; ./setup.sh build; cd program; cargo run --quiet --offline"
       ;;
     *)
       echo "test-packages: unknown part '$part'" >&2

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compiles a Rust program over packed crates instead of this tree, and runs it: it reads a model,
-# runs it in a session, and runs code that `tfcompile-build` compiles.
+# Writes a Rust program over packed crates instead of this tree, with all other crates that it
+# needs, so that `cargo run --offline` compiles it. The program reads a model, runs it in a session,
+# and runs code that `tfcompile-build` compiles with the tool on PATH or in $TFCOMPILE.
 #   scripts/dist/use_crates.sh CRATES DIRECTORY
 set -eu
 
 crates=$(realpath "$1")
-mkdir -p "$2/crates" "$2/src"
+mkdir -p "$2/crates" "$2/src" "$2/.cargo"
 cd "$(dirname "$0")/../.."
 root=$PWD
 cd "$2"
@@ -14,7 +15,8 @@ for crate in "$crates"/*.crate; do
 done
 {
   printf '%s\n' '[package]' 'name = "program"' 'version = "0.1.0"' 'edition = "2024"' 'build = "build.rs"' '[dependencies]' \
-    'tfcompile = "0.1.0"' 'tfcompile-runtime = "0.1.0"' '[build-dependencies]' 'tfcompile-build = "0.1.0"' '[patch.crates-io]'
+    'tfcompile = "0.1.0"' 'tfcompile-runtime = "0.1.0"' '[build-dependencies]' 'tfcompile-build = "0.1.0"' \
+    '[profile.dev]' 'debug = false' '[patch.crates-io]'
   for directory in crates/*; do
     name=$(basename "$directory")
     echo "${name%-[0-9]*} = { path = \"$directory\" }"
@@ -29,4 +31,4 @@ fn main() {
     tfcompile_build::Model::new("scorer.pbtxt").config("scorer.config.pbtxt").name("scorer").compile();
 }
 END
-TFCOMPILE=${TFCOMPILE:-$root/target/release/tfcompile} cargo run --quiet
+cargo vendor >.cargo/config.toml
