@@ -134,10 +134,10 @@ impl Case {
         let expected: Vec<Scalar> =
             self.expected(&input, &weights, &biases).into_iter().map(Scalar::Signed).collect();
         for (target, runs) in targets() {
-            let outputs = if self.window == 1 { 1 } else { 2 };
+            let (outputs, form) = if self.window == 1 { (1, "pairs of 16 bits") } else { (2, "F(2x2,3x3)") };
             let options = Options { winograd: Winograd::Forced(outputs), ..Options::default() };
             let plan = plan::plan_with(&module, &target, &options).expect("a plan").to_text(&module);
-            assert!(plan.contains(&format!("F({outputs}x{outputs},")), "{}: {plan}", target.cpu);
+            assert!(plan.contains(form), "{}: {plan}", target.cpu);
             if !runs {
                 crate::harness::compile(&module, &target, &options, "entry").expect("an object");
                 continue;

@@ -392,6 +392,7 @@ impl std::fmt::Display for ConvolutionPlan {
         let kind = match &self.kind {
             ConvolutionKind::Dense(_) => "tiled convolution",
             ConvolutionKind::Depthwise(_) => "depthwise convolution",
+            ConvolutionKind::Winograd(plan) if !plan.saves_products() => "convolution of widened bytes",
             ConvolutionKind::Winograd(_) => "Winograd convolution",
             ConvolutionKind::Gradient(_) => "gradient of a kernel",
             ConvolutionKind::WinogradGradient(_) => "Winograd gradient of a kernel",

@@ -169,18 +169,20 @@ impl Choice<'_> {
         let saved = costs.map_or_else(String::new, |(_, (cost, direct))| {
             format!(", {:.1}% fewer than the {direct:.3e} of the direct sum", 100.0 * (1.0 - cost / direct))
         });
-        format!("cost model; the transform takes the fewest {MULTIPLY_ADDS}{saved}")
+        let form = if outputs == 1 { "pairs of 16 bits take" } else { "the transform takes" };
+        format!("cost model; {form} the fewest {MULTIPLY_ADDS}{saved}")
     }
 }
 
 /// Describes the cheapest of the possible transforms, which saves less than `gain` of the direct
 /// sum.
 fn rejected(transforms: &[(u32, (f64, f64))], gain: f64) -> String {
-    let least = transforms.iter().map(|&(_, costs)| costs).min_by(|a, b| a.0.total_cmp(&b.0));
-    least.map_or_else(String::new, |(cost, direct)| {
+    let least = transforms.iter().min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
+    least.map_or_else(String::new, |&(outputs, (cost, direct))| {
         let percent = 100.0 * gain;
+        let form = if outputs == 1 { "pairs of 16 bits: take" } else { "winograd: takes" };
         format!(
-            "; winograd: takes {cost:.3e} {MULTIPLY_ADDS}, not {percent:.0}% fewer than the {direct:.3e} of the \
+            "; {form} {cost:.3e} {MULTIPLY_ADDS}, not {percent:.0}% fewer than the {direct:.3e} of the \
              direct sum"
         )
     })

@@ -527,13 +527,17 @@ pub(super) fn odd_lines(bytes: i64, many: i64) -> i64 {
 impl std::fmt::Display for WinogradPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (m, tile) = (self.transform.outputs, self.tile);
-        let r = self.transform.window();
-        write!(f, ", F({m}x{m},{r}x{r}), {} blocks of {} patches, ", self.blocks, self.block)?;
-        write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
+        let (form, patches, transformed) = if self.saves_products() {
+            (format!("F({m}x{m},3x3)"), "patches", "transformed")
+        } else {
+            ("pairs of 16 bits".to_owned(), "pixels", "widened")
+        };
+        write!(f, ", {form}, {} blocks of {} {patches}, ", self.blocks, self.block)?;
+        write!(f, "tiles {}x{} of {} lanes, kernel {transformed} ", tile.rows, tile.vectors, tile.lanes)?;
         f.write_str(match self.kernel_packing {
-            Packing::Constant => "kernel transformed at compile time",
-            _ if self.by_columns => "kernel transformed by each block",
-            _ => "kernel transformed at run time",
+            Packing::Constant => "at compile time",
+            _ if self.by_columns => "by each block",
+            _ => "at run time",
         })
     }
 }
