@@ -4,6 +4,7 @@
 //! The cases cover each strategy, and all kernels of the file tests of plans.
 
 use codegen::{CodegenOptions, Constants};
+use plan::{Options, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use target::Target;
@@ -25,8 +26,14 @@ const TARGETS: [(&str, &str, &str); 12] = [
 ];
 
 fn assembly(text: &str, target: &Target) -> String {
+    assembly_with(text, target, Winograd::default())
+}
+
+/// Returns the assembly of a module with some transforms.
+fn assembly_with(text: &str, target: &Target, winograd: Winograd) -> String {
     let module = hlo::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = plan::plan(&module, target).expect("a plan");
+    let options = Options { winograd, ..Options::default() };
+    let plan = plan::plan_with(&module, target, &options).expect("a plan");
     let schedule = buffers::schedule(&module, &plan);
     let mut pool = buffers::ConstantsPool::default();
     let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("buffers");
@@ -299,13 +306,24 @@ fn of_one_row(instruction: &str) -> &str {
     }
 }
 
-/// Lists the defects in the inner loops of a product of groups with this many rows.
+/// Lists the defects in the inner loops of a direct product of groups with this many rows.
 fn group_findings(name: &str, text: &str, rows: i64, targets: &[Instruction]) -> Vec<String> {
+    group_findings_with(name, text, rows, targets, Winograd::Never)
+}
+
+/// Lists the defects in the inner loops of a product of groups with some transforms.
+fn group_findings_with(
+    name: &str,
+    text: &str,
+    rows: i64,
+    targets: &[Instruction],
+    winograd: Winograd,
+) -> Vec<String> {
     let mut found = Vec::new();
     for &(triple, cpu, features, instruction) in targets {
         let instruction = if rows == 1 { of_one_row(instruction) } else { instruction };
         let target = Target::new(triple, cpu, features).expect("a triple");
-        let assembly = assembly(text, &target);
+        let assembly = assembly_with(text, &target, winograd);
         let products = |inner: &InnerLoop<'_>| {
             let name =
                 |line: &str| line.trim_start_matches("{vex}").split_whitespace().next().map(str::to_owned);
@@ -362,17 +380,43 @@ fn tiles_of_convolutions_of_groups_stay_in_registers() {
         (12, 23, 3, 64),
     ];
     check(GROUPS.into_iter().flat_map(|(factors, sums, targets)| {
-        cases.map(|(pixels, inputs, taps, outputs)| {
-        let pad = taps / 2;
-        let text = format!(
-            "HloModule convolutions\n\nENTRY main {{\n  x = {factors}[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
-             w = {}\n  ROOT c = {sums}[1,{pixels},{pixels},{outputs}] convolution(x, w), \
-             window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
-            ones(factors, &[taps, taps, inputs, outputs])
-        );
-        let name = format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}");
-        group_findings(&name, &text, pixels * pixels, targets)
-    })}));
+        cases.map(|case| {
+            let (name, text) = narrow_convolution([factors, sums], case);
+            group_findings(&name, &text, case.0 * case.0, targets)
+        })
+    }));
+}
+
+#[test]
+fn tiles_of_patches_of_bytes_stay_in_registers() {
+    const PAIRS: [Instruction; 4] = [
+        ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddwd"),
+        ("x86_64-unknown-linux-gnu", "x86-64-v2", "", "pmaddwd"),
+        ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vpmaddwd"),
+        ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
+    ];
+    let cases = [(56, 64, 3, 64), (28, 40, 3, 48), (7, 256, 3, 264), (14, 96, 1, 576), (14, 128, 1, 40)];
+    check(cases.map(|case| {
+        let (name, text) = narrow_convolution([PrimitiveType::S8, PrimitiveType::S32], case);
+        let outputs = if case.2 == 3 { 2 } else { 1 };
+        group_findings_with(&name, &text, case.0 * case.0, &PAIRS, Winograd::Forced(outputs))
+    }));
+}
+
+/// Returns the name and the text of a convolution of narrow numbers that keeps the image's size,
+/// given the pixels of a line, the inputs, the taps, and the outputs.
+fn narrow_convolution(
+    [factors, sums]: [PrimitiveType; 2],
+    (pixels, inputs, taps, outputs): (i64, i64, i64, i64),
+) -> (String, String) {
+    let pad = taps / 2;
+    let text = format!(
+        "HloModule convolutions\n\nENTRY main {{\n  x = {factors}[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
+         w = {}\n  ROOT c = {sums}[1,{pixels},{pixels},{outputs}] convolution(x, w), \
+         window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
+        ones(factors, &[taps, taps, inputs, outputs])
+    );
+    (format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}"), text)
 }
 
 #[test]

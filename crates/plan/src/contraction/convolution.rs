@@ -357,7 +357,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             winograd::choose(dims, accumulator, true, winograd, target).is_some()
                 || dense::of_groups(types, dims, target)
                     .and_then(|direct| winograd::bytes::choose(dims, direct, winograd, target))
-                    .is_some()
+                    .is_some_and(|plan| plan.saves_products())
         };
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()
     }

@@ -23,8 +23,8 @@ pub(super) const PAIR: i64 = 2;
 /// Bytes of a pair.
 const ELEMENT: i64 = 4;
 
-/// Upper bound of the input features, whose sums must not exceed 31 bits: four times nine products
-/// of an unsigned and a signed byte.
+/// Upper bound of the input features, if sums must not exceed 31 bits: four times nine products of
+/// an unsigned and a signed byte.
 const MOST_INPUTS: i64 = (1 << 31) / (4 * 9 * 255 * 128);
 
 /// Cost of a product of the direct sum, which moves signs or widens bytes, relative to one of a
@@ -66,9 +66,9 @@ pub(in super::super) fn costs(
         && grouping.sums == Sums::Lanes
         && matches!(grouping.factors, Factors::Bytes { .. })
         && direct.kernel_packing == Packing::Constant
-        && dims.inputs % GROUP_BYTES == 0
-        && dims.inputs <= MOST_INPUTS;
-    let transform = transform(dims).filter(|_| is_possible)?;
+        && dims.inputs % GROUP_BYTES == 0;
+    let fits = |transform: &Transform| transform.scale == 1 || dims.inputs <= MOST_INPUTS;
+    let transform = transform(dims).filter(|transform| is_possible && fits(transform))?;
     let pairs = in_pairs(dims);
     let machine = Machine::of(target, ELEMENT, tile::panel(dims.outputs, ELEMENT as usize));
     let cost = cost(&pairs, transform, ELEMENT, false, &machine);
