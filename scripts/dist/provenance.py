@@ -4,7 +4,8 @@
     scripts/dist/provenance.py COMMAND FILE...
 
 States the hash of each file, the command that wrote them, the commit and the lock file that they
-were built from, and the compilers. The statement is not signed; sign it with the key of the publisher, for example with
+were built from, and the compilers. The statement is not signed; sign it with the key of the
+publisher, for example with
 `cosign sign-blob`.
 """
 

@@ -310,7 +310,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             let constant = constant.map(|_| types.rhs);
             let dense = dense::choose(dims, accumulator, constant, grouping, parts, candidate, target)
                 .filter(|_| in_place || with_constant)?;
-            let patches = || winograd::bytes::choose(dims, dense.clone(), allowed, target);
+            let patches = || winograd::bytes::choose(dims, &dense, allowed, target);
             let patches = bands.is_none().then(patches).flatten();
             Some(match patches {
                 Some(patches) => ConvolutionKind::Winograd(Box::new(patches)),
@@ -356,7 +356,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             let types = [self.operand(0).element_type, self.operand(1).element_type, accumulator];
             winograd::choose(dims, accumulator, true, winograd, target).is_some()
                 || dense::of_groups(types, dims, target)
-                    .and_then(|direct| winograd::bytes::choose(dims, direct, winograd, target))
+                    .and_then(|direct| winograd::bytes::choose(dims, &direct, winograd, target))
                     .is_some_and(|plan| plan.saves_products())
         };
         is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()

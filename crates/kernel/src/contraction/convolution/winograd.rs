@@ -6,6 +6,7 @@
 mod bytes;
 mod gradient;
 mod image;
+mod kernel;
 mod needed;
 mod output;
 mod transform;
@@ -18,7 +19,7 @@ use super::{PanelBody, load};
 use crate::context::KernelContext;
 use crate::context::limits::greater;
 use crate::context::tasks::Span;
-use crate::contraction::tile::{self, Columns, Reading, last_columns, multiply_add, scalar_type, zero};
+use crate::contraction::tile::{self, Columns, Reading, multiply_add, scalar_type, zero};
 use crate::index::{Facts, Index};
 use image::{Image, Place};
 use needed::Run;
@@ -49,10 +50,7 @@ pub(super) fn emit(
             input_type: input.shape.element_type,
             scratch,
             kernel,
-            packed: match winograd.bytes {
-                Some(_) => Some(cx.first_packed()?),
-                None => None,
-            },
+            packed: winograd.bytes.as_ref().map(|_| cx.first_packed()).transpose()?,
             streams: Streams::new(cx, plan)?,
             run: Run::of(cx, plan, winograd)?,
         };
@@ -174,82 +172,6 @@ impl Nest<'_> {
 
     fn pixel_size(&self) -> i64 {
         self.input_type.byte_size() as i64
-    }
-
-    /// Transforms the kernel's columns of a register tile at run time. The first one, `from`,
-    /// becomes the column `to` of the transformed kernel.
-    fn transform_parts(
-        &self,
-        cx: &mut KernelContext<'_>,
-        from: &Index,
-        to: &Index,
-        parts: &[Columns],
-    ) -> Result<()> {
-        let kernel = self.kernel_row(cx, to)?;
-        match &self.winograd.bytes {
-            Some(direct) => self.transform_bytes(cx, direct, from, kernel, parts),
-            None => self.transform_floats(cx, from, kernel, parts),
-        }
-    }
-
-    /// Transforms columns of a kernel of floats.
-    fn transform_floats(
-        &self,
-        cx: &mut KernelContext<'_>,
-        column: &Index,
-        kernel: KernelRow,
-        parts: &[Columns],
-    ) -> Result<()> {
-        let memory = cx.operand(self.plan.kernel_operand)?.clone();
-        let from = memory.shape.element_type;
-        let size = from.byte_size() as i64;
-        let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
-        // The operand has no padding.
-        let narrow = |part: &Columns| {
-            let pieces = last_columns(i64::from(part.valid), part.lanes, Reading::Narrowing);
-            let offset = part.offset;
-            pieces.into_iter().map(move |piece| Columns { offset: offset + piece.offset, ..piece })
-        };
-        let pieces: Vec<Columns> = parts.iter().flat_map(narrow).collect();
-        let column = cx.scalar_value(column)?;
-        let source = cx.offset(memory.pointer, column, size);
-        cx.for_range(0, inputs, 1, |cx, input| {
-            let input = cx.scalar_value(&input)?;
-            let source = cx.offset(source, input, outputs * size);
-            let target = cx.offset(kernel.pointer, input, self.winograd.panels.row_bytes());
-            for piece in &pieces {
-                transform::kernel(
-                    cx,
-                    self.winograd.transform,
-                    &mut |b, row, column| {
-                        let tap = row as i64 * self.winograd.transform.window() + column as i64;
-                        let pointer = b.offset_bytes(source, (tap * inputs * outputs + piece.offset) * size);
-                        Ok(load(b, self.plan, from, pointer, piece.lanes)?.real())
-                    },
-                    &mut |b, row, column, value| {
-                        self.store_weights(b, (target, kernel), *piece, [row, column], value)
-                    },
-                )?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Stores weights at a row and a column of frequencies, given the address of the columns at the
-    /// first one.
-    fn store_weights(
-        &self,
-        b: &mut FunctionBuilder,
-        (target, kernel): (ValueId, KernelRow),
-        part: Columns,
-        [row, column]: [usize; 2],
-        value: ValueId,
-    ) -> Result<()> {
-        let number = row as i64 * self.winograd.transform.size() + column as i64;
-        let offset = number * kernel.frequency + self.winograd.panels.offset(part.offset);
-        let pointer = b.offset_bytes(target, offset);
-        b.store(value, pointer, self.size() as u32);
-        Ok(())
     }
 
     /// Returns the place of a feature in the transformed kernel.
@@ -424,17 +346,28 @@ impl Nest<'_> {
         channel: ValueId,
         lanes: u32,
     ) -> Result<()> {
-        let n = self.winograd.transform.size() as usize;
         let target = cx.offset(target, channel, self.size());
+        self.frequencies(cx, pixels, target, &mut |b, pixel| {
+            let pointer = b.offset(pixel, channel, self.pixel_size());
+            Ok(load(b, self.plan, self.input_type, pointer, lanes)?.real())
+        })
+    }
+
+    /// Transforms what `read` loads of each pixel of a patch, and stores the frequencies.
+    fn frequencies(
+        &self,
+        cx: &mut KernelContext<'_>,
+        pixels: &[ValueId],
+        target: ValueId,
+        read: &mut dyn FnMut(&mut FunctionBuilder, ValueId) -> Result<ValueId>,
+    ) -> Result<()> {
+        let n = self.winograd.transform.size() as usize;
         let registers = cx.target().vector_registers;
         transform::input(
             cx,
             self.winograd.transform,
             registers,
-            &mut |b, row, column| {
-                let pointer = b.offset(pixels[row * n + column], channel, self.pixel_size());
-                Ok(load(b, self.plan, self.input_type, pointer, lanes)?.real())
-            },
+            &mut |b, row, column| read(b, pixels[row * n + column]),
             &mut |b, row, column, value| {
                 let frequency = (row * n + column) as i64;
                 let pointer = b.offset_bytes(target, frequency * self.winograd.scratch.input_frequency);

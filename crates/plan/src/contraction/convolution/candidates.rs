@@ -92,7 +92,7 @@ pub(crate) fn candidates(
                     .filter(|&outputs| {
                         let forced = Winograd::Forced(outputs);
                         matches!(winograd, Winograd::Small | Winograd::Large)
-                            && winograd::bytes::choose(dims, plan.clone(), forced, target).is_some()
+                            && winograd::bytes::choose(dims, plan, forced, target).is_some()
                     })
                     .map(|outputs| Candidate::Winograd { outputs }),
             );

@@ -28,27 +28,14 @@ impl Nest<'_> {
         group: ValueId,
         lanes: u32,
     ) -> Result<()> {
-        let n = self.winograd.transform.size() as usize;
         let target = cx.offset(target, group, GROUP_BYTES);
         let is_signed = self.input_type == PrimitiveType::S8;
         for half in [Half::Even, Half::Odd] {
             let target = cx.offset_bytes(target, half.first(self.dims.inputs) * GROUP_BYTES);
-            let registers = cx.target().vector_registers;
-            transform::input(
-                cx,
-                self.winograd.transform,
-                registers,
-                &mut |b, row, column| {
-                    let pointer = b.offset(pixels[row * n + column], group, GROUP_BYTES);
-                    Ok(half.load(b, pointer, lanes, is_signed))
-                },
-                &mut |b, row, column, value| {
-                    let frequency = (row * n + column) as i64;
-                    let pointer = b.offset_bytes(target, frequency * self.winograd.scratch.input_frequency);
-                    b.store(value, pointer, GROUP_BYTES as u32);
-                    Ok(())
-                },
-            )?;
+            self.frequencies(cx, pixels, target, &mut |b, pixel| {
+                let pointer = b.offset(pixel, group, GROUP_BYTES);
+                Ok(half.load(b, pointer, lanes, is_signed))
+            })?;
         }
         Ok(())
     }

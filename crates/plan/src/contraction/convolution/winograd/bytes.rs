@@ -34,11 +34,11 @@ const DIRECT: f64 = 1.5;
 /// Chooses patches in place of a direct sum of bytes, if they are possible and pay off.
 pub(in super::super) fn choose(
     dims: &ConvolutionDims,
-    direct: DensePlan,
+    direct: &DensePlan,
     allowed: Winograd,
     target: &Target,
 ) -> Option<WinogradPlan> {
-    let (cost, direct_cost) = costs(dims, &direct, target)?;
+    let (cost, direct_cost) = costs(dims, direct, target)?;
     let transform = transform(dims)?;
     let is_chosen = match allowed {
         Winograd::Never => false,
@@ -49,7 +49,7 @@ pub(in super::super) fn choose(
         return None;
     }
     let plan = lay_out(&in_pairs(dims), transform, ELEMENT, false, target);
-    let plan = WinogradPlan { bytes: Some(Box::new(direct)), ..plan };
+    let plan = WinogradPlan { bytes: Some(Box::new(direct.clone())), ..plan };
     Some(plan).filter(|plan| plan.scratch.bytes <= super::MAX_SCRATCH)
 }
 

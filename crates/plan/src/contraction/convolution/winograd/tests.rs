@@ -102,7 +102,7 @@ fn bytes_are_transformed_where_products_take_several_instructions() {
         let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
         let types = [PrimitiveType::S8, PrimitiveType::S8, PrimitiveType::S32];
         let direct = dense::of_groups(types, dims, &target).expect("tiles");
-        bytes::choose(dims, direct, allowed, &target)
+        bytes::choose(dims, &direct, allowed, &target)
     };
     let dims = same(1, 28, 128, 128);
     for (cpu, expected) in [
