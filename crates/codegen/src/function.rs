@@ -15,6 +15,7 @@ mod ordered_compare;
 mod parallel;
 mod relaxed_select;
 mod saturation;
+mod tile_registers;
 
 pub(crate) use addresses::has_addresses;
 use addresses::{Addresses, Range};
@@ -240,6 +241,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             Statement::Prefetch { .. } if self.module.target.gpu.is_some() => {}
             Statement::Prefetch { pointer, cache } => self.prefetch(*pointer, *cache)?,
             Statement::Barrier => self.barrier()?,
+            Statement::Tiles(operation) => self.tiles(*operation)?,
         }
         Ok(())
     }

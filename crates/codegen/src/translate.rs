@@ -35,9 +35,9 @@ pub(crate) fn translate<'c>(
         translate_program(&mut module, version.program, &source.symbols[k], &unit.bodies(source, k), unit)?;
         entries.extend(module.last_function());
     }
-    if unit.is_last && !source.levels.is_empty() {
+    if unit.is_last && !source.requirements.is_empty() {
         module.begin_program(source.baseline, 0);
-        module.dispatch(&options.entry_point, &source.levels, &entries)?;
+        module.dispatch(&options.entry_point, &source.requirements, &entries)?;
     }
     if !routines.is_empty() {
         module.begin_program(source.versions[0].target, 0);

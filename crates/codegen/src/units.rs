@@ -8,18 +8,19 @@ use std::ops::Range;
 use nest::stack::{self, Calls};
 use nest::{Function, FunctionId, Linkage};
 use support::{Id, Result};
-use target::{Level, ObjectFormat, Target};
+use target::{ObjectFormat, Target};
 
 use crate::symbols::{choice_symbol, entry_symbols, local_symbol, unique};
-use crate::{CodegenOptions, Version, version};
+use crate::version::{self, Requirement};
+use crate::{CodegenOptions, Version};
 
 /// A program's versions and the information that all units share.
 pub(crate) struct Source<'a> {
     pub(crate) versions: &'a [Version<'a>],
     /// Baseline of the triple: the instructions that every machine supports.
     pub(crate) baseline: &'a Target,
-    /// Processors of the versions. Empty for a single version.
-    pub(crate) levels: Vec<Level>,
+    /// Requirements of the versions. Empty if the only version is the entry.
+    pub(crate) requirements: Vec<Requirement>,
     /// Symbols of each version's functions.
     pub(crate) symbols: Vec<Vec<String>>,
     /// Call graph of each version, callees before callers.
@@ -46,11 +47,11 @@ const MAX_UNITS: usize = 32;
 impl<'a> Source<'a> {
     /// Assigns names to the functions.
     pub(crate) fn new(versions: &'a [Version<'a>], baseline: &'a Target, entry_point: &str) -> Result<Self> {
-        let levels = version::levels(versions)?;
+        let requirements = version::requirements(versions)?;
         let mut names = BTreeSet::from(entry_symbols(entry_point));
         let (mut symbols, mut calls) = (Vec::new(), Vec::new());
         for (k, version) in versions.iter().enumerate() {
-            let suffix = levels.get(k).map_or(String::new(), |level| format!(".{}", level.name()));
+            let suffix = requirements.get(k).map_or(String::new(), |version| format!(".{}", version.name()));
             let mut symbol = |function: &Function| match function.linkage {
                 Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
                 Linkage::Entry => unique(format!("{entry_point}{suffix}"), &mut names),
@@ -60,14 +61,14 @@ impl<'a> Source<'a> {
             calls.extend(stack::calls(version.program, &of_version));
             symbols.push(of_version);
         }
-        if !levels.is_empty() {
+        if !requirements.is_empty() {
             let choice = choice_symbol(entry_point);
             let entries = symbols.iter().filter_map(|of_version| of_version.last().cloned());
             let callees = entries.chain([choice.clone()]).collect();
             calls.push(Calls { caller: choice, callees: Vec::new() });
             calls.push(Calls { caller: entry_point.to_owned(), callees });
         }
-        Ok(Self { versions, baseline, levels, symbols, calls })
+        Ok(Self { versions, baseline, requirements, symbols, calls })
     }
 
     /// Divides the versions into units with similar numbers of statements.

@@ -13,12 +13,44 @@ pub struct Version<'a> {
     pub target: &'a Target,
 }
 
-/// Returns the levels of the versions in ascending order, or nothing for a single version. Fails if
-/// a processor is not exactly a level.
-pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
-    if versions.len() <= 1 {
-        return Ok(Vec::new());
+/// A condition on which the object's entry runs a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requirement {
+    /// The processor has the level.
+    Level(Level),
+    /// The system lets the process use tile registers: in an object for one processor.
+    Tiles,
+}
+
+impl Requirement {
+    /// Name of the version.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Level(level) => level.name(),
+            Self::Tiles => "tiles",
+        }
     }
+
+    /// The level, if it is one.
+    pub(crate) const fn level(self) -> Option<Level> {
+        match self {
+            Self::Level(level) => Some(level),
+            Self::Tiles => None,
+        }
+    }
+}
+
+/// Returns the requirements of the versions: ascending levels, or nothing for a single version
+/// without tile registers. Fails if a processor is not exactly a level.
+pub(crate) fn requirements(versions: &[Version<'_>]) -> Result<Vec<Requirement>> {
+    if let [only] = versions {
+        return Ok(only.program.uses_tiles().then_some(Requirement::Tiles).into_iter().collect());
+    }
+    Ok(levels(versions)?.into_iter().map(Requirement::Level).collect())
+}
+
+/// Returns the levels of several versions in ascending order.
+fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
     let levels: Vec<Level> = versions.iter().map(|version| level(version.target)).collect::<Result<_>>()?;
     let first = &versions[0].target.triple;
     if !levels.is_sorted_by(|a, b| a < b) || versions.iter().any(|v| v.target.triple != *first) {
@@ -56,7 +88,6 @@ mod tests {
             levels(&versions)
         };
         let linux = |cpu: &str| target("x86_64-pc-linux", cpu);
-        assert_eq!(of(&[linux("haswell")]).expect("one version"), []);
         assert_eq!(of(&[linux(""), linux("x86-64-v3")]).expect("two"), [Level::V1, Level::V3]);
         for wrong in [
             [linux("x86-64-v3"), linux("x86-64-v2")],

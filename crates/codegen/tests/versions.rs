@@ -2,12 +2,14 @@
 //! the host.
 
 use codegen::{CodegenOptions, Constants, Version, compile_versions};
-use nest::{BinaryOp, FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::{
+    BinaryOp, FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Statement, TileOperation, Type,
+};
 use std::path::Path;
 use std::process::Command;
 use target::{Level, Target};
 
-const LEVELS: [Level; 7] = Level::ALL;
+const LEVELS: [Level; 8] = Level::ALL;
 
 /// Value that a version writes.
 fn mark(level: Level) -> i64 {
@@ -98,10 +100,15 @@ fn build(directory: &Path, object: &[u8]) -> std::path::PathBuf {
     at("program")
 }
 
-/// Returns the best level of the host according to Rust's standard library.
+/// Returns the best level of the host according to Rust's standard library, or to Linux.
 fn best_here() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
+        let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let has = |flag: &str| processor.split_whitespace().any(|word| word == flag);
+        if ["amx_tile", "amx_int8", "amx_bf16"].into_iter().all(has) {
+            return Level::Amx;
+        }
         if std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vbmi") {
             return Level::Avx512Bf16;
         }
@@ -184,6 +191,30 @@ fn where_no_version_runs_the_entry_says_so() {
     let here = run(&mut Command::new(&program));
     if best_here() >= Level::V3 {
         assert_eq!(here, (Some(0), mark(best_here().min(Level::V4)).to_string()));
+    }
+}
+
+/// A system that does not know tile registers refuses them. Linux lets a process use them where the
+/// processor has them.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_for_tile_registers_asks_the_system() {
+    let features = "+amx-tile,+amx-int8,+amx-bf16";
+    let target = Target::new("x86_64-pc-linux-gnu", "x86-64-v3", features).expect("a target");
+    let mut program = program(1);
+    let kernel = program.functions.values_mut().next().expect("a kernel");
+    kernel.body.statements.push(Statement::Tiles(TileOperation::Configure { rows: 16, groups: 16 }));
+    kernel.body.statements.push(Statement::Tiles(TileOperation::Release));
+    let version = Version { program: &program, target: &target };
+    let compiled = compile_versions(&[version], &CodegenOptions::new("entry"), &Constants::default());
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = run(&mut Command::new(build(directory.path(), &compiled.expect("compiles").object)));
+    if best_here() == Level::Amx {
+        assert_eq!(run, (Some(0), "1".to_owned()));
+    } else if best_here() >= Level::V3 {
+        let (code, said) = run;
+        assert_eq!(code, Some(1));
+        assert!(said.contains("does not let this process use the tile registers"), "{said}");
     }
 }
 

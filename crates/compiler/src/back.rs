@@ -7,7 +7,7 @@ pub(crate) use several::lower_modules;
 use crate::compiled::{Compiled, CountedCode, MachineCode};
 use crate::options::BackOptions;
 use crate::sizes::report::SizeCode;
-use crate::versions::variants;
+use crate::versions::{is_worth, variants};
 use crate::{Observer, PassRun, Point, counters, device, pipeline_for, sizes};
 use aot::ProfileCounter;
 use buffers::{Allocation, BufferAssignment, ConstantsBlock, ConstantsPool, Schedule, Slice};
@@ -241,7 +241,9 @@ fn lower_versions(
     let mut others = Vec::new();
     for target in variants(module, options) {
         let lowered = lower(&target)?;
-        others.push((target, lowered));
+        if is_worth(&target, &lowered.program) {
+            others.push((target, lowered));
+        }
     }
     let mut versions = joined(first, others)?;
     versions.counters = counters::describe(module, &versions.first.counters);

@@ -2,6 +2,7 @@
 
 use crate::options::BackOptions;
 use hlo::{Computation, Instruction, InstructionId, Module, NarrowWeights, Op};
+use nest::Program;
 use shape::PrimitiveType;
 use target::{Level, Target};
 
@@ -16,9 +17,19 @@ pub(crate) fn variants(module: &Module, options: &BackOptions) -> Vec<Target> {
     let is_useful = |target: &&Target| match Level::of(target) {
         Some(Level::AvxVnni | Level::Avx512Vnni) => has_bytes(),
         Some(Level::Avx512Bf16) => multiplies(&[PrimitiveType::Bf16]),
+        Some(Level::Amx) => {
+            let types = [PrimitiveType::S8, PrimitiveType::U8, PrimitiveType::Bf16];
+            target.has_tile_products && multiplies(&types)
+        }
         _ => true,
     };
     options.variants.iter().filter(is_useful).cloned().collect()
+}
+
+/// True if the code for a target is worth a version of its own. Code for a processor with tile
+/// registers is, if it uses them.
+pub(crate) fn is_worth(target: &Target, program: &Program) -> bool {
+    Level::of(target) != Some(Level::Amx) || program.uses_tiles()
 }
 
 /// True if an instruction of the module has a property.
@@ -71,10 +82,10 @@ mod tests {
 
     #[test]
     fn products_of_narrow_numbers_get_the_versions_that_have_instructions_for_them() {
-        use Level::{Avx512Bf16, Avx512Vnni, AvxVnni, V3, V4};
+        use Level::{Amx, Avx512Bf16, Avx512Vnni, AvxVnni, V3, V4};
         assert_eq!(levels("f32", "f32"), [V3, V4]);
-        assert_eq!(levels("s8", "s32"), [V3, AvxVnni, V4, Avx512Vnni]);
-        assert_eq!(levels("bf16", "f32"), [V3, V4, Avx512Bf16]);
+        assert_eq!(levels("s8", "s32"), [V3, AvxVnni, V4, Avx512Vnni, Amx]);
+        assert_eq!(levels("bf16", "f32"), [V3, V4, Avx512Bf16, Amx]);
         let weights = |stored: &str| {
             format!("x = f32[8,8] parameter(0)\n  w = {stored}[8,8] parameter(1)\n  y = f32[8,8] convert(w)")
         };

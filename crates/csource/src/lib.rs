@@ -105,6 +105,7 @@ pub fn plan_target(target: &Target, vectors: Vectors) -> Target {
         products => products,
     };
     target.has_short_products = false;
+    target.has_tile_products = false;
     if vectors == Vectors::None {
         target.vector_bytes = 1;
         target.has_rounding = false;

@@ -86,6 +86,7 @@ impl<'a> Printer<'a, '_> {
                 Ok(())
             }
             Statement::Barrier => Err(Error::internal("unexpected barrier outside a kernel of a device")),
+            Statement::Tiles(_) => Err(Error::internal("C has no tile registers")),
         }
     }
 

@@ -248,7 +248,11 @@ fn spread(
                 written[id.index()] = true;
             }
         }
-        Statement::Let(..) | Statement::LeaveIf { .. } | Statement::Prefetch { .. } | Statement::Barrier => {}
+        Statement::Let(..)
+        | Statement::LeaveIf { .. }
+        | Statement::Prefetch { .. }
+        | Statement::Barrier
+        | Statement::Tiles(_) => {}
         Statement::Store { value, pointer, .. } => {
             written[pointer.index()] = true;
             written[value.index()] = true;

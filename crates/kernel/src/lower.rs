@@ -569,7 +569,7 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
 /// before the loop runs once per call and may branch.
 fn check_tasks(function: &Function) -> Result<()> {
     let may_write = |statement: &&Statement| {
-        is_effect(statement) || statement.blocks().any(|block| block.walk().any(is_effect))
+        statement.has_effect() || statement.blocks().any(|block| block.walk().any(Statement::has_effect))
     };
     let writing = function.body.statements.iter().filter(may_write);
     match writing.collect::<Vec<_>>()[..] {
@@ -577,24 +577,5 @@ fn check_tasks(function: &Function) -> Result<()> {
         _ => {
             Err(Error::internal("a kernel with several tasks writes memory outside its loop over the tasks"))
         }
-    }
-}
-
-/// True for statements with effects: everything but arithmetic and control flow.
-fn is_effect(statement: &Statement) -> bool {
-    match statement {
-        Statement::Let(..)
-        | Statement::Prefetch { .. }
-        | Statement::Barrier
-        | Statement::For { .. }
-        | Statement::While { .. }
-        | Statement::If { .. } => false,
-        Statement::Store { .. }
-        | Statement::Call { .. }
-        | Statement::Parallel { .. }
-        | Statement::CallExternal { .. }
-        | Statement::LeaveIf { .. }
-        | Statement::CopyBytes { .. }
-        | Statement::FillBytes { .. } => true,
     }
 }

@@ -448,6 +448,11 @@ impl FunctionBuilder {
         self.push(Statement::Prefetch { pointer, cache });
     }
 
+    /// Emits an operation on tile registers.
+    pub fn tiles(&mut self, operation: TileOperation) {
+        self.push(Statement::Tiles(operation));
+    }
+
     fn carry(&mut self, initial: &[ValueId]) -> Vec<Carried> {
         let carry = |&initial: &ValueId| {
             let ty = self.ty(initial);

@@ -9,9 +9,11 @@
 
 mod matrix;
 mod operators;
+mod tiles;
 
 pub use matrix::MatrixKind;
 pub use operators::{BinaryOp, ConvertOp, Predicate, UnaryOp};
+pub use tiles::{LEFT_TILES, RIGHT_TILES, SUM_TILES, TILE_ROWS, TileOperation};
 
 use std::fmt;
 use support::IdVec;
@@ -417,6 +419,9 @@ pub enum Statement {
     /// global memory visible to each other. Only in kernels of a device, where all threads of the
     /// workgroup reach it.
     Barrier,
+    /// An operation on tile registers. Only on targets that have them, and in functions that
+    /// release them.
+    Tiles(TileOperation),
 }
 
 /// A parameter of a function.

@@ -14,6 +14,7 @@
 
 mod parse;
 mod print;
+mod tiles;
 
 pub use parse::parse;
 pub(crate) use print::StatementHead;
@@ -73,6 +74,7 @@ names!(GROUPS: GroupKind {
     "unsigned_byte_pairs" = UnsignedBytePairs,
     "bf16_pairs" = Bf16Pairs,
     "signed_byte_halves" = SignedByteHalves,
+    "signed_byte_vectors" = SignedByteVectors,
 });
 
 names!(MATRICES: MatrixKind {

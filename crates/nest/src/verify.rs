@@ -301,6 +301,7 @@ impl<'p> Verifier<'p> {
                 self.used_as(*bytes, Type::I64)
             }
             Statement::Barrier => self.in_kernel("a barrier"),
+            Statement::Tiles(operation) => self.tiles(*operation),
             Statement::Prefetch { pointer, cache } => {
                 require((1..=2).contains(cache), || {
                     format!("expected a prefetch into cache 1 or 2, found {cache}")
@@ -308,6 +309,19 @@ impl<'p> Verifier<'p> {
                 self.used_as(*pointer, Type::PTR)
             }
         }
+    }
+
+    fn tiles(&self, operation: TileOperation) -> Result<()> {
+        if let Some(defect) = operation.defect() {
+            return Err(Error::internal(defect));
+        }
+        if let TileOperation::Load { pointer, stride, .. } | TileOperation::Store { pointer, stride, .. } =
+            operation
+        {
+            self.used_as(pointer, Type::PTR)?;
+            self.used_as(stride, Type::I64)?;
+        }
+        Ok(())
     }
 
     fn in_kernel(&self, what: &str) -> Result<()> {

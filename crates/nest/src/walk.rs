@@ -19,7 +19,8 @@ macro_rules! regions {
             | Self::CopyBytes { .. }
             | Self::FillBytes { .. }
             | Self::Prefetch { .. }
-            | Self::Barrier => (None, None),
+            | Self::Barrier
+            | Self::Tiles(_) => (None, None),
         };
         [first, second].into_iter().flatten()
     }};
@@ -55,8 +56,30 @@ impl Statement {
             Self::FillBytes { to, byte, bytes } => vec![*to, *byte, *bytes],
             Self::Prefetch { pointer, .. } => vec![*pointer],
             Self::Barrier => Vec::new(),
+            Self::Tiles(operation) => operation.operands(),
         };
         own.into_iter().chain(self.blocks().flat_map(|block| block.yields.iter().copied())).collect()
+    }
+
+    /// True for statements with effects of their own: everything but arithmetic, prefetches, and
+    /// control flow.
+    pub const fn has_effect(&self) -> bool {
+        match self {
+            Self::Let(..)
+            | Self::Prefetch { .. }
+            | Self::Barrier
+            | Self::For { .. }
+            | Self::While { .. }
+            | Self::If { .. } => false,
+            Self::Store { .. }
+            | Self::Call { .. }
+            | Self::Parallel { .. }
+            | Self::CallExternal { .. }
+            | Self::LeaveIf { .. }
+            | Self::CopyBytes { .. }
+            | Self::FillBytes { .. }
+            | Self::Tiles(_) => true,
+        }
     }
 
     /// Returns the function that the statement calls or whose address it takes.
@@ -141,6 +164,12 @@ impl Program {
             _ => None,
         });
         symbols.collect()
+    }
+
+    /// True if a function uses tile registers.
+    pub fn uses_tiles(&self) -> bool {
+        let mut statements = self.functions.values().flat_map(|function| function.body.walk());
+        statements.any(|statement| matches!(statement, Statement::Tiles(_)))
     }
 }
 

@@ -85,6 +85,15 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v17: i32x8 = constant 0
   v18: i32x8 = group_multiply_add signed_byte_halves v5, v6, v17
   v19: i32x4 = group_multiply_add shorts v5, v6, v15
+  v20: i64 = constant 64
+  v21: i32 = constant 0
+  v22: i32 = group_multiply_add signed_byte_vectors v5, v6, v21
+  tiles configure 16 8
+  tiles zero 3
+  tiles load 5 v0, v20
+  tiles multiply bf16 3 5 7
+  tiles store 3 v0, v20
+  tiles release
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }

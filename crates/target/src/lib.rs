@@ -113,6 +113,9 @@ pub struct Target {
     pub has_short_products: bool,
     /// True if an instruction adds two products of `bf16` to each 32-bit lane.
     pub has_bf16_products: bool,
+    /// True if instructions multiply tiles of bytes and of `bf16` and add to tile registers of 16
+    /// rows of 16 sums: AMX.
+    pub has_tile_products: bool,
     /// Instructions that look up bytes in a table; `None` if each byte is loaded.
     pub byte_lookups: Option<ByteLookups>,
     /// Size in bytes of a core's first-level data cache.
@@ -148,6 +151,7 @@ impl Target {
             byte_products: None,
             has_short_products: false,
             has_bf16_products: false,
+            has_tile_products: false,
             byte_lookups: None,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,

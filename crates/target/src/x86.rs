@@ -22,12 +22,22 @@ pub enum Level {
     Avx512Vnni,
     /// AVX-512 VNNI, VBMI, and BF16: products of bytes and of `bf16`.
     Avx512Bf16,
+    /// AVX-512 BF16 and AMX: products of bytes and of `bf16` in tile registers.
+    Amx,
 }
 
 impl Level {
     /// Levels that a version of a program may have, in ascending order.
-    pub const ALL: [Self; 7] =
-        [Self::V1, Self::V2, Self::V3, Self::AvxVnni, Self::V4, Self::Avx512Vnni, Self::Avx512Bf16];
+    pub const ALL: [Self; 8] = [
+        Self::V1,
+        Self::V2,
+        Self::V3,
+        Self::AvxVnni,
+        Self::V4,
+        Self::Avx512Vnni,
+        Self::Avx512Bf16,
+        Self::Amx,
+    ];
 
     /// Parses a level of `--multiversion`: the name of one of [`Level::ALL`].
     pub fn parse(word: &str) -> Option<Self> {
@@ -52,6 +62,7 @@ impl Level {
             Self::V4 => "v4",
             Self::Avx512Vnni => "avx512vnni",
             Self::Avx512Bf16 => "avx512bf16",
+            Self::Amx => "amx",
         }
     }
 
@@ -62,7 +73,7 @@ impl Level {
             Self::V2 => "x86-64-v2",
             Self::Avx => "sandybridge",
             Self::V3 | Self::AvxVnni => "x86-64-v3",
-            Self::V4 | Self::Avx512Vnni | Self::Avx512Bf16 => "x86-64-v4",
+            Self::V4 | Self::Avx512Vnni | Self::Avx512Bf16 | Self::Amx => "x86-64-v4",
         }
     }
 
@@ -73,6 +84,7 @@ impl Level {
             Self::AvxVnni => "+avxvnni",
             Self::Avx512Vnni => "+avx512vnni",
             Self::Avx512Bf16 => "+avx512vnni,+avx512vbmi,+avx512bf16",
+            Self::Amx => "+avx512vnni,+avx512vbmi,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16",
         }
     }
 }
@@ -134,6 +146,7 @@ pub(crate) fn describe(target: &mut Target) {
     target.has_short_products = target.byte_products.is_some();
     target.has_bf16_products =
         avx512 && has_wide_bytes && target.has("avx512bf16", has_avx512_bf16(&target.cpu));
+    target.has_tile_products = avx2 && has_amx(target);
     let has_permutes = has_wide_bytes && target.has("avx512vbmi", has_avx512_vbmi(&target.cpu));
     target.byte_lookups = match (avx512, avx2, avx) {
         (true, ..) if has_permutes => Some(ByteLookups::Permute),
@@ -170,6 +183,19 @@ fn has_avx512_bf16(cpu: &str) -> bool {
             | "znver4"
             | "znver5"
     )
+}
+
+/// True for processors with AMX's products of bytes and of `bf16`, if the system lets a process use
+/// them: Linux does so on request.
+fn has_amx(target: &Target) -> bool {
+    let by_cpu = matches!(
+        target.cpu.as_str(),
+        "sapphirerapids" | "emeraldrapids" | "graniterapids" | "graniterapids-d" | "diamondrapids"
+    );
+    let all = ["amx-tile", "amx-int8", "amx-bf16"];
+    target.triple.is_linux()
+        && target.pointer_bytes == 8
+        && all.iter().all(|feature| target.has(feature, by_cpu))
 }
 
 /// True for processors without AVX-512 that have the 256-bit form of VNNI.
@@ -237,6 +263,7 @@ mod tests {
             (Level::V4, false, false),
             (Level::Avx512Vnni, true, false),
             (Level::Avx512Bf16, true, true),
+            (Level::Amx, true, true),
         ];
         for (level, bytes, bf16) in table {
             let target = x86(level.cpu(), level.features());
@@ -293,6 +320,27 @@ mod tests {
         for (cpu, features, expected) in table {
             assert_eq!(x86(cpu, features).has_bf16_products, expected, "{cpu} {features}");
         }
+    }
+
+    #[test]
+    fn tile_registers_need_linux_and_all_their_products() {
+        let amx = "+amx-tile,+amx-int8,+amx-bf16";
+        let table = [
+            ("sapphirerapids", "", true),
+            ("x86-64-v3", amx, true),
+            ("x86-64-v2", amx, false),
+            ("x86-64-v4", "+amx-tile,+amx-int8", false),
+            ("graniterapids", "-amx-int8", false),
+            ("znver5", "", false),
+        ];
+        for (cpu, features, expected) in table {
+            assert_eq!(x86(cpu, features).has_tile_products, expected, "{cpu} {features}");
+        }
+        for level in Level::ALL {
+            assert_eq!(x86(level.cpu(), level.features()).has_tile_products, level == Level::Amx);
+        }
+        let windows = Target::new("x86_64-pc-windows-msvc", "sapphirerapids", "").expect("a triple");
+        assert!(!windows.has_tile_products);
     }
 
     #[test]

@@ -13,15 +13,15 @@ use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
 /// Default levels of an object for x86-64. Models that do not multiply narrow numbers have no
-/// versions for `avxvnni`, `avx512vnni`, and `avx512bf16`.
-const DEFAULT_LEVELS: &str = "v2,v3,avxvnni,v4,avx512vnni,avx512bf16";
+/// versions for `avxvnni`, `avx512vnni`, `avx512bf16`, and `amx`.
+const DEFAULT_LEVELS: &str = "v2,v3,avxvnni,v4,avx512vnni,avx512bf16,amx";
 
 /// Flags of code generation.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BackArgs {
     /// Versions of the code in one object, selected at run time by processor: v1 to v4 (levels of
-    /// x86-64); avxvnni, avx512vnni, and avx512bf16 where the model multiplies bytes or bf16; or
-    /// `none` [default: all but v1 on x86-64 if no processor is given]
+    /// x86-64); avxvnni, avx512vnni, avx512bf16, and amx (Linux) where the model multiplies bytes
+    /// or bf16; or `none` [default: all but v1 on x86-64 if no processor is given]
     #[arg(long, value_name = "LEVELS")]
     multiversion: Option<String>,
     /// Instrument the generated code with a sanitizer: address or thread

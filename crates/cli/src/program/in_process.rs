@@ -151,6 +151,7 @@ pub(crate) fn runnable(flags: &ModelArgs) -> Result<Target> {
         || is_missing(target.has_fma, host.has_fma)
         || is_missing(target.has_f16_conversion, host.has_f16_conversion)
         || is_missing(target.has_bf16_products, host.has_bf16_products)
+        || is_missing(target.has_tile_products, host.has_tile_products)
         || is_missing(target.has_rounding, host.has_rounding)
         || is_missing(target.has_float_parts, host.has_float_parts)
     {

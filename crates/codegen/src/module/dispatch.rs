@@ -4,10 +4,14 @@
 //! If the processor does not support even the first version, the entry returns an error and runs
 //! nothing.
 //!
+//! Linux lets a process use tile registers after the process has asked, which the entry does if the
+//! processor has them and a version uses them. An object for one processor whose code uses tile
+//! registers has such an entry, too.
+//!
 //! The selection is stored in a variable of the object, where 0 means unknown. Concurrent threads
 //! write the same value with unordered atomic stores, so there are no torn values and no waiting.
 //! There are no constructors and no library calls: the code uses the instructions `cpuid` and,
-//! where `cpuid` reports it, `xgetbv`.
+//! where `cpuid` reports it, `xgetbv`, and for tile registers one system call.
 
 use inkwell::builder::Builder;
 use inkwell::module::Linkage;
@@ -23,6 +27,7 @@ use target::Level;
 use super::ModuleTranslator;
 use crate::llvm::Built;
 use crate::symbols::choice_symbol;
+use crate::version::Requirement;
 
 /// Bits of `ecx` of leaf 1 that level 2 requires: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT.
 const LEAF_1_V2: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23;
@@ -38,6 +43,8 @@ const LEAF_7_V4: u32 = 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31;
 const LEAF_7_VNNI: u32 = 1 << 11;
 /// The same with `bf16`: also AVX-512 VBMI.
 const LEAF_7_BF16: u32 = LEAF_7_VNNI | 1 << 1;
+/// Bits of `edx` of leaf 7: AMX-BF16, AMX-TILE, AMX-INT8.
+const LEAF_7_AMX: u32 = 1 << 22 | 1 << 24 | 1 << 25;
 /// Bits of `eax` of subleaf 1 of leaf 7: AVX-VNNI, and AVX-512 BF16.
 const SUBLEAF_AVX_VNNI: u32 = 1 << 4;
 const SUBLEAF_BF16: u32 = 1 << 5;
@@ -49,13 +56,22 @@ const EXTENDED_V3: u32 = 1 << 5;
 const STATE_V3: u32 = 0b110;
 /// Additional bits of level 4: masks and ZMM.
 const STATE_V4: u32 = 0b1110_0000;
+/// Additional bits of AMX: the shapes and the contents of tile registers.
+const STATE_AMX: u32 = 1 << 17 | 1 << 18;
+
+/// Linux's system call `arch_prctl`, its request to use a part of the processor's state, and the
+/// number of the part with the contents of tile registers (Linux's documentation, "Using XSTATE
+/// features in user space applications").
+const ARCH_PRCTL: u64 = 158;
+const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
+const TILE_DATA: u64 = 18;
 
 impl<'c> ModuleTranslator<'c> {
     /// Emits the exported entry.
     pub(crate) fn dispatch(
         &self,
         entry_point: &str,
-        levels: &[Level],
+        versions: &[Requirement],
         entries: &[FunctionValue<'c>],
     ) -> Result<()> {
         let i32 = self.context.i32_type();
@@ -64,7 +80,7 @@ impl<'c> ModuleTranslator<'c> {
         chosen.set_initializer(&i32.const_zero());
         chosen.set_alignment(4);
         let chosen = chosen.as_pointer_value();
-        let choose = self.choose(entry_point, levels)?;
+        let choose = self.choose(entry_point, versions)?;
 
         let ptr = self.context.ptr_type(AddressSpace::default());
         let entry =
@@ -99,7 +115,7 @@ impl<'c> ModuleTranslator<'c> {
         let (cases, none) = (cases.collect::<Vec<_>>(), block("none"));
         builder.build_switch(version.as_basic_value().into_int_value(), none, &cases).built()?;
         builder.position_at_end(none);
-        self.refuse(&builder, frame.into_pointer_value(), levels[0])?;
+        self.refuse(&builder, frame.into_pointer_value(), versions[0])?;
         for (version, block) in entries.iter().zip(&blocks) {
             builder.position_at_end(*block);
             let call = builder.build_call(*version, &[frame.into()], "").built()?;
@@ -112,10 +128,18 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// Stores an error message in the frame and returns a status.
-    fn refuse(&self, builder: &Builder<'c>, frame: PointerValue<'c>, least: Level) -> Result<()> {
-        let with = least.features().replace('+', " ");
-        let with = if with.is_empty() { with } else { format!(" with{with}") };
-        let text = format!("the code is for processors of the level {}{with} and above", least.cpu());
+    fn refuse(&self, builder: &Builder<'c>, frame: PointerValue<'c>, least: Requirement) -> Result<()> {
+        let text = match least {
+            Requirement::Level(least) => {
+                let with = least.features().replace('+', " ");
+                let with = if with.is_empty() { with } else { format!(" with{with}") };
+                format!("the code is for processors of the level {}{with} and above", least.cpu())
+            }
+            Requirement::Tiles => "the system does not let this process use the tile registers (AMX) \
+                                   that the code uses; build it without them, such as with \
+                                   --target-features=-amx-tile"
+                .to_owned(),
+        };
         let text = self.context.const_string(text.as_bytes(), true);
         let message = self.module.add_global(text.get_type(), None, "");
         message.set_linkage(Linkage::Private);
@@ -130,7 +154,7 @@ impl<'c> ModuleTranslator<'c> {
 
     /// Emits a function that returns the one-based number of the best version, or the number of
     /// versions plus one if none is supported.
-    fn choose(&self, entry_point: &str, levels: &[Level]) -> Result<FunctionValue<'c>> {
+    fn choose(&self, entry_point: &str, versions: &[Requirement]) -> Result<FunctionValue<'c>> {
         let i32 = self.context.i32_type();
         let ty = i32.fn_type(&[], false);
         let function = self.module.add_function(&choice_symbol(entry_point), ty, Some(Linkage::Internal));
@@ -140,11 +164,15 @@ impl<'c> ModuleTranslator<'c> {
         let builder = self.context.create_builder();
         builder.position_at_end(self.context.append_basic_block(function, ""));
         let questions = Questions { module: self, builder: &builder, function };
-        let facts = questions.ask(levels)?;
-        let mut best = i32.const_int(levels.len() as u64 + 1, false);
-        for (k, level) in levels.iter().enumerate() {
+        let levels: Vec<Level> = versions.iter().filter_map(|version| version.level()).collect();
+        let facts = questions.ask(&levels)?;
+        let mut best = i32.const_int(versions.len() as u64 + 1, false);
+        for (k, version) in versions.iter().enumerate() {
             // Levels ascend: the last one that the processor has is the best.
-            let has = questions.has(&facts, *level)?;
+            let has = match *version {
+                Requirement::Level(level) => questions.has(&facts, level)?,
+                Requirement::Tiles => questions.may_use_tiles(self.context.bool_type().const_all_ones())?,
+            };
             let this = i32.const_int(k as u64 + 1, false);
             best = builder.build_select(has, this, best, "").built()?.into_int_value();
         }
@@ -175,6 +203,7 @@ struct Facts<'c> {
     leaf_1_ecx: IntValue<'c>,
     leaf_7_ebx: IntValue<'c>,
     leaf_7_ecx: IntValue<'c>,
+    leaf_7_edx: IntValue<'c>,
     subleaf_eax: IntValue<'c>,
     extended_ecx: IntValue<'c>,
     saved_state: IntValue<'c>,
@@ -194,9 +223,10 @@ impl<'c> Questions<'_, 'c> {
         let leaf_1_ecx = self.where_at_least(last, 1, |q| q.cpuid([1, 0], 2))?;
         let leaf_7_ebx = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 1))?;
         let none = self.module.context.i32_type().const_zero();
-        let (mut leaf_7_ecx, mut subleaf_eax) = (none, none);
+        let (mut leaf_7_ecx, mut leaf_7_edx, mut subleaf_eax) = (none, none, none);
         if levels.iter().any(|level| !level.features().is_empty()) {
             leaf_7_ecx = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 2))?;
+            leaf_7_edx = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 3))?;
             let last_subleaf = self.where_at_least(last, 7, |q| q.cpuid([7, 0], 0))?;
             subleaf_eax = self.where_at_least(last_subleaf, 1, |q| q.cpuid([7, 1], 0))?;
         }
@@ -205,7 +235,7 @@ impl<'c> Questions<'_, 'c> {
             self.where_at_least(last_extended, 0x8000_0001, |q| q.cpuid([0x8000_0001, 0], 2))?;
         let saves = self.all_bits(leaf_1_ecx, OSXSAVE)?;
         let saved_state = self.where_true(saves, Self::xgetbv)?;
-        Ok(Facts { leaf_1_ecx, leaf_7_ebx, leaf_7_ecx, subleaf_eax, extended_ecx, saved_state })
+        Ok(Facts { leaf_1_ecx, leaf_7_ebx, leaf_7_ecx, leaf_7_edx, subleaf_eax, extended_ecx, saved_state })
     }
 
     /// Emits a test for the features that a level requires.
@@ -221,6 +251,7 @@ impl<'c> Questions<'_, 'c> {
         let avx_vnni = [(facts.subleaf_eax, SUBLEAF_AVX_VNNI)];
         let vnni = [(facts.leaf_7_ecx, LEAF_7_VNNI)];
         let bf16 = [(facts.leaf_7_ecx, LEAF_7_BF16), (facts.subleaf_eax, SUBLEAF_BF16)];
+        let amx = [(facts.leaf_7_edx, LEAF_7_AMX), (facts.saved_state, STATE_AMX)];
         let required: &[&[(IntValue<'c>, u32)]] = match level {
             Level::V1 | Level::Avx => &[],
             Level::V2 => &[&v2],
@@ -229,12 +260,42 @@ impl<'c> Questions<'_, 'c> {
             Level::V4 => &[&v2, &v3, &v4],
             Level::Avx512Vnni => &[&v2, &v3, &v4, &vnni],
             Level::Avx512Bf16 => &[&v2, &v3, &v4, &bf16],
+            Level::Amx => &[&v2, &v3, &v4, &bf16, &amx],
         };
         let mut has = self.module.context.bool_type().const_int(1, false);
         for &(fact, bits) in required.iter().copied().flatten() {
             has = self.builder.build_and(has, self.all_bits(fact, bits)?, "").built()?;
         }
-        Ok(has)
+        if level == Level::Amx { self.may_use_tiles(has) } else { Ok(has) }
+    }
+
+    /// Emits a request to use tile registers, if the processor has them. Returns whether the system
+    /// grants it.
+    fn may_use_tiles(&self, has: IntValue<'c>) -> Result<IntValue<'c>> {
+        let (i32, i64) = (self.module.context.i32_type(), self.module.context.i64_type());
+        let answer = self.where_true(has, |q| {
+            let ty = i64.fn_type(&[i64.into(); 3], false);
+            let constraints = "={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}";
+            let assembly = q.module.context.create_inline_asm(
+                ty,
+                "syscall".to_owned(),
+                constraints.to_owned(),
+                true,
+                false,
+                None,
+                false,
+            );
+            let operands = [ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA]
+                .map(|number| i64.const_int(number, false).into());
+            let call = q.builder.build_indirect_call(ty, assembly, &operands, "").built()?;
+            let Some(BasicValueEnum::IntValue(status)) = call.try_as_basic_value().basic() else {
+                return Err(Error::internal("expected a number from a system call"));
+            };
+            let is_granted =
+                q.builder.build_int_compare(IntPredicate::EQ, status, i64.const_zero(), "").built()?;
+            q.builder.build_int_z_extend(is_granted, i32, "").built()
+        })?;
+        self.builder.build_int_truncate(answer, self.module.context.bool_type(), "").built()
     }
 
     fn all_bits(&self, value: IntValue<'c>, bits: u32) -> Result<IntValue<'c>> {
@@ -277,7 +338,7 @@ impl<'c> Questions<'_, 'c> {
         Ok(phi.as_basic_value().into_int_value())
     }
 
-    /// Returns `eax`, `ebx`, or `ecx` (0 to 2) of a leaf and its subleaf.
+    /// Returns `eax`, `ebx`, `ecx`, or `edx` (0 to 3) of a leaf and its subleaf.
     fn cpuid(&self, leaves: [u32; 2], register: u32) -> Result<IntValue<'c>> {
         let i32 = self.module.context.i32_type();
         let registers = self.module.context.struct_type(&[i32.into(); 4], false);

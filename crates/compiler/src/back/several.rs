@@ -3,7 +3,7 @@
 use super::{Lowered, Planned, Versions, joined, optimize};
 use crate::options::BackOptions;
 use crate::sizes::report::SizeCode;
-use crate::versions::variants;
+use crate::versions::{is_worth, variants};
 use crate::{Observer, sizes};
 use aot::ModuleSize;
 use buffers::ConstantsPool;
@@ -39,7 +39,9 @@ pub(crate) fn lower_modules(
     let mut others = Vec::new();
     for target in targets {
         let lowered = lower(&target)?;
-        others.push((target, lowered));
+        if is_worth(&target, &lowered.program) {
+            others.push((target, lowered));
+        }
     }
     joined(first, others)
 }

@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Program> {
     Ok(program)
 }
 
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     rest: &'t str,
     line: usize,
     /// Types of the values defined so far in this function.
@@ -88,7 +88,7 @@ impl<'t> Reader<'t> {
         &self.rest[..end]
     }
 
-    fn word(&mut self, what: &str) -> Result<&'t str> {
+    pub(super) fn word(&mut self, what: &str) -> Result<&'t str> {
         let word = self.peek_word();
         if word.is_empty() {
             return Err(self.unexpected(what));
@@ -105,7 +105,7 @@ impl<'t> Reader<'t> {
         is_next
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<()> {
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.unexpected(&format!("'{word}'"))) }
     }
 
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
         Ok(number)
     }
 
-    fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
+    pub(super) fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
         let text = self.number_text()?;
         text.parse().map_err(|_| Error::invalid(format!("'{text}' is not a valid number here")))
     }
@@ -294,7 +294,7 @@ impl<'t> Reader<'t> {
                 self.if_else(&[])
             }
             "store" | "call" | "parallel" | "call_external" | "leave_if" | "copy_bytes" | "fill_bytes"
-            | "barrier" | "prefetch" => self.effect(),
+            | "barrier" | "prefetch" | "tiles" => self.effect(),
             _ => self.definition(),
         }
     }
@@ -361,6 +361,7 @@ impl<'t> Reader<'t> {
                 let cache = self.number()?;
                 Ok(Statement::Prefetch { pointer: self.value()?, cache })
             }
+            "tiles" => self.tiles().map(Statement::Tiles),
             _ => Err(self.unexpected("a statement")),
         }
     }
@@ -371,7 +372,7 @@ impl<'t> Reader<'t> {
         Ok(values)
     }
 
-    fn exactly<const N: usize>(&mut self) -> Result<[ValueId; N]> {
+    pub(super) fn exactly<const N: usize>(&mut self) -> Result<[ValueId; N]> {
         let values = self.values()?;
         let count = values.len();
         values.try_into().map_err(|_| Error::invalid(format!("expected {N} values, found {count}")))

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Result};
 
-use super::{BINARY, CONVERSIONS, GROUPS, MATRICES, PREDICATES, UNARY, name_of};
+use super::{BINARY, CONVERSIONS, GROUPS, MATRICES, PREDICATES, UNARY, name_of, tiles};
 use crate::language::*;
 
 impl Display for Program {
@@ -127,7 +127,8 @@ impl Printer<'_> {
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. }
                 | Statement::Prefetch { .. }
-                | Statement::Barrier => f.write_str("\n")?,
+                | Statement::Barrier
+                | Statement::Tiles(_) => f.write_str("\n")?,
             }
         }
         if !block.yields.is_empty() {
@@ -180,6 +181,7 @@ impl Printer<'_> {
             Statement::FillBytes { to, byte, bytes } => write!(f, "fill_bytes {to}, {byte}, {bytes}"),
             Statement::Prefetch { pointer, cache } => write!(f, "prefetch {cache} {pointer}"),
             Statement::Barrier => f.write_str("barrier"),
+            Statement::Tiles(operation) => tiles::print(f, *operation),
         }
     }
 
