@@ -60,6 +60,10 @@ impl Setup {
             if std::arch::is_x86_feature_detected!("avx512vnni") {
                 cpus.push("cascadelake");
             }
+            // Tile registers.
+            if compiler::host("native").is_ok_and(|host| host.has_tile_products) {
+                cpus.push("sapphirerapids");
+            }
         } else {
             cpus = vec![""];
         }

@@ -8,3 +8,4 @@ pub(crate) mod destination;
 pub(crate) mod dot;
 pub(crate) mod grouping;
 pub(crate) mod tile;
+pub(crate) mod tile_registers;

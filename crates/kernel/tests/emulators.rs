@@ -12,14 +12,14 @@ const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const RISCV64: &str = "riscv64-unknown-linux-gnu";
 const X86_64: &str = "x86_64-unknown-linux-gnu";
 
-const fn emulator(
+pub(crate) const fn emulator(
     triple: &'static str,
     [cpu, features]: [&'static str; 2],
     command: &'static [&'static str],
     compiler: &'static str,
     required_if: &'static str,
 ) -> Emulator {
-    Emulator { triple, cpu, features, command, compiler, required_if }
+    Emulator { triple, cpu, features, command, compiler, source: None, required_if }
 }
 
 /// The processors, by the instructions that multiply bytes and narrow floats.
@@ -84,16 +84,16 @@ const EMULATORS: [Emulator; 10] = [
 ];
 
 /// A case and what its results must be.
-struct Expected {
-    case: Case,
-    want: Literal,
-    tolerance: Tolerance,
+pub(crate) struct Expected {
+    pub(crate) case: Case,
+    pub(crate) want: Literal,
+    pub(crate) tolerance: Tolerance,
 }
 
 impl Expected {
     /// A module whose integers may be of any size. `passes` run before the module is compiled, but
     /// not before it is evaluated.
-    fn new(name: String, text: &str, passes: &[&str]) -> Self {
+    pub(crate) fn new(name: String, text: &str, passes: &[&str]) -> Self {
         let mut module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let entry = module.entry_computation();
         let mut numbers = Numbers::new(text.len() as u64);
@@ -180,7 +180,7 @@ fn convolutions() -> Vec<Expected> {
 
 /// A layer of quantized numbers: a contraction less a zero point, a bias, a scale for each feature,
 /// the zero point of the result, and the limits of a byte.
-fn layer(x: &str, contraction: &str, [image, weights, result]: [&[i64]; 3], zero: i64) -> String {
+pub(crate) fn layer(x: &str, contraction: &str, [image, weights, result]: [&[i64]; 3], zero: i64) -> String {
     let list = |sizes: &[i64]| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
     let mut numbers = Numbers::new(weights.iter().sum::<i64>() as u64);
     // Weights in the narrow range, as converters make them. Those of dots have all values.

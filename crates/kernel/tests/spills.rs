@@ -273,7 +273,7 @@ fn tiles_of_transposed_operands_stay_in_registers() {
 type Instruction = (&'static str, &'static str, &'static str, &'static str);
 
 const FLOAT_TARGETS: [Instruction; 7] = [
-    ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vdpbf16ps"),
+    ("x86_64-unknown-linux-gnu", "sapphirerapids", "-amx-tile", "vdpbf16ps"),
     ("x86_64-unknown-linux-gnu", "znver4", "", "vdpbf16ps"),
     ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vfmadd"),
     ("x86_64-unknown-linux-gnu", "haswell", "", "vfmadd"),
@@ -283,7 +283,7 @@ const FLOAT_TARGETS: [Instruction; 7] = [
 ];
 
 const BYTE_TARGETS: [Instruction; 12] = [
-    ("x86_64-unknown-linux-gnu", "sapphirerapids", "", "vpdpbusd"),
+    ("x86_64-unknown-linux-gnu", "sapphirerapids", "-amx-tile", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "znver4", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "alderlake", "", "vpdpbusd"),
     ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddubsw"),
@@ -381,9 +381,33 @@ fn tiles_of_convolutions_of_groups_stay_in_registers() {
     ];
     check(GROUPS.into_iter().flat_map(|(factors, sums, targets)| {
         cases.map(|case| {
-            let (name, text) = narrow_convolution([factors, sums], case);
+            let (name, text) = narrow_convolution([factors, factors, sums], case);
             group_findings(&name, &text, case.0 * case.0, targets)
         })
+    }));
+}
+
+#[test]
+fn tile_registers_load_factors_where_they_are() {
+    let kinds = [
+        (PrimitiveType::S8, PrimitiveType::S32, "tdpbssd"),
+        (PrimitiveType::U8, PrimitiveType::S32, "tdpbusd"),
+        (PrimitiveType::Bf16, PrimitiveType::F32, "tdpbf16ps"),
+    ];
+    check(kinds.into_iter().map(|(factors, sums, instruction)| {
+        let target = [("x86_64-unknown-linux-gnu", "sapphirerapids", "", instruction)];
+        let weights = if factors.is_integer() { PrimitiveType::S8 } else { factors };
+        let dot = format!(
+            "HloModule dots\n\nENTRY main {{\n  x = {factors}[128,768] parameter(0)\n  \
+             w = {}\n  ROOT d = {sums}[128,768] dot(x, w), {PLAIN}\n}}\n",
+            ones(weights, &[768, 768])
+        );
+        let mut found = group_findings(&format!("dot of {factors}"), &dot, 128, &target);
+        for case in [(56, 64, 3, 64), (28, 96, 1, 576)] {
+            let (name, text) = narrow_convolution([factors, weights, sums], case);
+            found.extend(group_findings(&name, &text, case.0 * case.0, &target));
+        }
+        found
     }));
 }
 
@@ -397,7 +421,8 @@ fn tiles_of_patches_of_bytes_stay_in_registers() {
     ];
     let cases = [(56, 64, 3, 64), (28, 40, 3, 48), (7, 256, 3, 264), (14, 96, 1, 576), (14, 128, 1, 40)];
     check(cases.map(|case| {
-        let (name, text) = narrow_convolution([PrimitiveType::S8, PrimitiveType::S32], case);
+        let (name, text) =
+            narrow_convolution([PrimitiveType::S8, PrimitiveType::S8, PrimitiveType::S32], case);
         let outputs = if case.2 == 3 { 2 } else { 1 };
         group_findings_with(&name, &text, case.0 * case.0, &PAIRS, Winograd::Forced(outputs))
     }));
@@ -406,7 +431,7 @@ fn tiles_of_patches_of_bytes_stay_in_registers() {
 /// Returns the name and the text of a convolution of narrow numbers that keeps the image's size,
 /// given the pixels of a line, the inputs, the taps, and the outputs.
 fn narrow_convolution(
-    [factors, sums]: [PrimitiveType; 2],
+    [factors, weights, sums]: [PrimitiveType; 3],
     (pixels, inputs, taps, outputs): (i64, i64, i64, i64),
 ) -> (String, String) {
     let pad = taps / 2;
@@ -414,7 +439,7 @@ fn narrow_convolution(
         "HloModule convolutions\n\nENTRY main {{\n  x = {factors}[1,{pixels},{pixels},{inputs}] parameter(0)\n  \
          w = {}\n  ROOT c = {sums}[1,{pixels},{pixels},{outputs}] convolution(x, w), \
          window={{size={taps}x{taps} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n}}\n",
-        ones(factors, &[taps, taps, inputs, outputs])
+        ones(weights, &[taps, taps, inputs, outputs])
     );
     (format!("convolution {pixels} {inputs} {taps}x{taps} to {outputs} of {factors}"), text)
 }

@@ -71,6 +71,7 @@ pub use contraction::convolution::{
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot, constant_panels};
 pub use contraction::extents::DotShape;
+pub use contraction::grouping::tiles::{covers_rows, tile_groups, tile_rows};
 pub use contraction::grouping::{Factors, GROUP_BYTES, Grouping, Sums};
 pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};

@@ -15,6 +15,7 @@ pub(super) mod walk;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile;
+use crate::contraction::tile_registers::{TileRegisters, with_tiles};
 use crate::element::{Element, decode, memory_type};
 use crate::index::{Index, Position};
 use apart::RowsApart;
@@ -58,7 +59,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
     let needed = Needed::of(cx, plan, cx.fusion().root)?;
     let apart = Tiles::of(plan).and_then(|tiles| RowsApart::of(cx, tiles, cx.fusion().root));
-    cx.for_tasks(|cx, task| {
+    let registers = Tiles::of(plan).and_then(|tiles| tiles.tile_registers(cx));
+    let body = |cx: &mut KernelContext<'_>, task: Index| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
         if plan.tasks_by_rows() {
             steps.swap(1, 2);
@@ -94,7 +96,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
                 DotLoops::Complex { .. } => complex::emit(cx, plan, &product, part),
             }
         })
-    })
+    };
+    cx.for_tasks(|cx, task| with_tiles(cx, registers, |cx| body(cx, task)))
 }
 
 /// The products, rows, and columns of a dot that are needed, if not all are.
@@ -156,6 +159,20 @@ impl<'p> Tiles<'p> {
     pub(crate) fn needed_summands(self, cx: &mut KernelContext<'_>) -> Result<Option<ValueId>> {
         let extent = cx.needed_summands(self.dot.hero).filter(|_| self.dot.limits_summands());
         extent.map(|extent| cx.extent(extent, self.dot.shape.k)).transpose()
+    }
+
+    /// Returns the tile registers with the sums, if they are there. If the number of rows is known
+    /// at run time, the last tiles have few of them.
+    fn tile_registers(self, cx: &KernelContext<'_>) -> Option<TileRegisters> {
+        let (m, most) = (self.dot.shape.m, i64::from(self.tiled.tile.rows));
+        let is_open = !cx.fusion().module.size_parameters().is_empty();
+        let fewest = match (is_open, m % most) {
+            (true, _) => 1,
+            (false, 0) => most,
+            (false, _) => most - self.tiled.row_step,
+        };
+        let rows = [most, fewest].map(|rows| rows.max(1) as u32);
+        TileRegisters::new(self.dot.grouping, rows, self.dot.shape.k)
     }
 
     /// Returns the dot if its loops are tiled.

@@ -37,9 +37,9 @@ pub(crate) fn multiply_add(
         (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) if grouping.moves_signs => {
             GroupKind::SignedBytesByNarrow
         }
-        (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) => GroupKind::SignedBytes,
+        (Factors::Bytes { is_signed: true, .. }, Sums::Lanes | Sums::Tiles) => GroupKind::SignedBytes,
         (Factors::Bytes { is_signed: true, .. }, Sums::Pairs) => GroupKind::SignedBytePairs,
-        (Factors::Bytes { is_signed: false, .. }, Sums::Lanes) => GroupKind::UnsignedBytes,
+        (Factors::Bytes { is_signed: false, .. }, Sums::Lanes | Sums::Tiles) => GroupKind::UnsignedBytes,
         (Factors::Bytes { is_signed: false, .. }, Sums::Pairs) => GroupKind::UnsignedBytePairs,
         (Factors::Bf16, Sums::Pairs) => GroupKind::Bf16Pairs,
         (Factors::Bf16, _) => GroupKind::Bf16,
@@ -175,18 +175,22 @@ pub(crate) fn numbers(
     column: &Index,
     parts: &[Columns],
 ) -> Result<Vec<ValueId>> {
-    let packed = cx.packed().get(1).copied();
-    let (Some(packed), Some(grouping)) = (packed, grouping) else {
-        return Err(Error::internal("missing numbers with which sums begin"));
-    };
-    let column = cx.scalar_value(column)?;
-    let first = cx.offset(packed, column, i64::from(WORD));
+    let grouping = grouping.ok_or_else(|| Error::internal("expected groups"))?;
+    let first = first_number(cx, column)?;
     let each = |part: &Columns| {
         let pointer = cx.offset_bytes(first, part.offset * i64::from(WORD));
         let numbers = cx.load(Type::vector(ScalarType::I32, part.lanes), pointer, WORD);
         initial(cx, grouping, numbers)
     };
     Ok(parts.iter().map(each).collect())
+}
+
+/// Returns the address of the number with which the sums of a column begin.
+pub(crate) fn first_number(cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
+    let packed = cx.packed().get(1).copied();
+    let packed = packed.ok_or_else(|| Error::internal("missing numbers with which sums begin"))?;
+    let column = cx.scalar_value(column)?;
+    Ok(cx.offset(packed, column, i64::from(WORD)))
 }
 
 /// Returns the vector of sums that begins with a number for each column.
@@ -215,7 +219,7 @@ pub(crate) fn rows_of(
     per_row: usize,
 ) -> Vec<ValueId> {
     match grouping.map_or(Sums::Lanes, |grouping| grouping.sums) {
-        Sums::Lanes | Sums::Across => return sums,
+        Sums::Lanes | Sums::Across | Sums::Tiles => return sums,
         Sums::Halves => return sums.into_iter().map(|sum| add_halves(b, sum)).collect(),
         Sums::Pairs => {}
     }

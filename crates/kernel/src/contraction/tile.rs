@@ -190,35 +190,70 @@ pub(crate) fn finish_rows(
             })
         });
     }
-    let slot = sums_slot(cx)?;
-    let types: Vec<Type> = sums[..per_row].iter().map(|&sum| cx.ty(sum)).collect();
+    let pointer = sums_slot(cx)?;
+    let columns = (0..).zip(&sums[..per_row]).map(|(k, &sum)| (k * size, cx.ty(sum))).collect();
+    let stored = StoredSums { pointer, row_bytes: per_row as i64 * size, columns };
     for (number, &sum) in sums.iter().enumerate() {
-        let pointer = cx.offset_bytes(slot, number as i64 * size);
-        let alignment = alignment_of(cx.ty(sum), size);
+        let pointer = cx.offset_bytes(pointer, number as i64 * size);
+        let alignment = stored.alignment(cx.ty(sum));
         cx.store(sum, pointer, alignment);
     }
-    // Interleaving some vectors keeps the arithmetic units busy while their values still fit into
-    // the registers. Bytes that are looked up are few, and joined they fill one.
-    let looks_up = cx.epilogue_of(contraction)?.looks_up_bytes();
-    let at_once = if cx.target().vector_registers >= 32 || looks_up && lookup_lanes > 1 { 4 } else { 2 };
-    let fills =
-        |&step: &usize| step <= rows && step * per_row <= at_once && (looks_up || rows.is_multiple_of(step));
-    let step = [4, 2].into_iter().find(fills).unwrap_or(1);
-    let mut emit = |cx: &mut KernelContext<'_>, row: &Index, step: usize| {
-        let first = cx.scalar_value(row)?;
-        let at = cx.offset(slot, first, per_row as i64 * size);
-        with_joined_lookups(cx, lookup_lanes, |cx| {
-            in_turn(cx, 0..step * per_row, at_once, |cx, number| {
-                let pointer = cx.offset_bytes(at, number as i64 * size);
-                let ty = types[number % per_row];
-                let sum = cx.load(ty, pointer, alignment_of(ty, size));
-                finish(cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+    stored.finish(cx, contraction, rows, finish)
+}
+
+/// Sums of a tile in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredSums {
+    /// The address, aligned to 64 bytes.
+    pub(crate) pointer: ValueId,
+    /// Bytes from a row to the next one.
+    pub(crate) row_bytes: i64,
+    /// Position in bytes and type of each vector of a row.
+    pub(crate) columns: Vec<(i64, Type)>,
+}
+
+impl StoredSums {
+    /// Passes the sums of `rows` rows to `finish`, with the row and the number of the sum in its
+    /// row, in a loop over the rows.
+    pub(crate) fn finish(
+        &self,
+        cx: &mut KernelContext<'_>,
+        contraction: InstructionId,
+        rows: usize,
+        mut finish: impl FnMut(&mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let (per_row, lookup_lanes) = (self.columns.len(), cx.target().byte_lookup_lanes());
+        // Interleaving some vectors keeps the arithmetic units busy while their values still fit
+        // into the registers. Bytes that are looked up are few, and joined they fill one.
+        let looks_up = cx.epilogue_of(contraction)?.looks_up_bytes();
+        let at_once = if cx.target().vector_registers >= 32 || looks_up && lookup_lanes > 1 { 4 } else { 2 };
+        let fills = |&step: &usize| {
+            step <= rows && step * per_row <= at_once && (looks_up || rows.is_multiple_of(step))
+        };
+        let step = [4, 2].into_iter().find(fills).unwrap_or(1);
+        let mut emit = |cx: &mut KernelContext<'_>, row: &Index, step: usize| {
+            let first = cx.scalar_value(row)?;
+            let at = cx.offset(self.pointer, first, self.row_bytes);
+            with_joined_lookups(cx, lookup_lanes, |cx| {
+                in_turn(cx, 0..step * per_row, at_once, |cx, number| {
+                    let (within, column) = (number / per_row, number % per_row);
+                    let (offset, ty) = self.columns[column];
+                    let pointer = cx.offset_bytes(at, within as i64 * self.row_bytes + offset);
+                    let sum = cx.load(ty, pointer, self.alignment(ty));
+                    finish(cx, &row.plus_constant(within as i64), column, sum)
+                })
             })
-        })
-    };
-    let rest = rows % step;
-    cx.for_range(0, (rows - rest) as i64, step as i64, |cx, row| emit(cx, &row, step))?;
-    if rest > 0 { emit(cx, &Index::constant((rows - rest) as i64), rest) } else { Ok(()) }
+        };
+        let rest = rows % step;
+        cx.for_range(0, (rows - rest) as i64, step as i64, |cx, row| emit(cx, &row, step))?;
+        if rest > 0 { emit(cx, &Index::constant((rows - rest) as i64), rest) } else { Ok(()) }
+    }
+
+    /// Returns the alignment of a sum.
+    fn alignment(&self, ty: Type) -> u32 {
+        let places = self.columns.iter().fold(self.row_bytes, |all, (offset, _)| all | offset);
+        (bytes_of(ty) as u32).min(1 << places.trailing_zeros().min(6))
+    }
 }
 
 /// Returns the size of all lanes in bytes.
@@ -226,18 +261,17 @@ fn bytes_of(ty: Type) -> usize {
     ty.scalar.byte_size() * ty.lanes as usize
 }
 
-/// Returns the alignment of a tile's sums, each of which occupies `size` bytes.
-fn alignment_of(ty: Type, size: i64) -> u32 {
-    (bytes_of(ty) as u32).min(1 << size.trailing_zeros().min(6))
+/// Returns the size in bytes of all vector registers, or of the tile registers of sums.
+fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
+    let vectors = u64::from(cx.target().vector_registers) * u64::from(cx.target().vector_bytes);
+    if cx.target().has_tile_products { vectors.max(SUM_TILES_BYTES) } else { vectors }
 }
 
-/// Returns the size of all vector registers in bytes.
-fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
-    u64::from(cx.target().vector_registers) * u64::from(cx.target().vector_bytes)
-}
+/// Size in bytes of the tile registers of sums.
+const SUM_TILES_BYTES: u64 = 4 << 10;
 
 /// Returns stack memory for the sums of a tile. All tiles of a kernel share it.
-fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
+pub(crate) fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if let Some(slot) = cx.known_index(&IndexKey::Sums) {
         return Ok(slot);
     }

@@ -19,6 +19,8 @@ pub struct Emulator {
     pub command: &'static [&'static str],
     /// Name of the compiler that links programs.
     pub compiler: &'static str,
+    /// C code that emulates instructions in the program itself.
+    pub source: Option<&'static str>,
     /// Variable that is `true` where the tools must be installed.
     pub required_if: &'static str,
 }
@@ -145,7 +147,12 @@ impl Emulator {
         let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
         let mut link = Command::new(self.compiler);
         link.current_dir(folder.path()).args(["-static", "-O1", "-D_GNU_SOURCE", "-I"]).arg(headers);
-        let linked = link.args(["main.c", "-o", "program"]).args(&objects).output().expect("a compiler");
+        if let Some(source) = self.source {
+            std::fs::write(folder.path().join("emulator.c"), source).expect("written");
+            link.arg("emulator.c");
+        }
+        let linked =
+            link.args(["main.c", "-o", "program"]).args(&objects).arg("-lm").output().expect("a compiler");
         assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
         let output = self.output(&folder.path().join("program"), input);
         let mut rest = &output[..];

@@ -36,6 +36,7 @@ pub fn run(
 pub struct Compiled {
     pub object: Vec<u8>,
     pub memory: Memory,
+    pub program: nest::Program,
     plan: plan::ModulePlan,
 }
 
@@ -62,7 +63,7 @@ pub fn compile(
         scratch_bytes: assignment.worker_scratch_size as usize,
         ..Memory::default()
     };
-    Ok(Compiled { object: compiled.object, memory, plan })
+    Ok(Compiled { object: compiled.object, memory, program, plan })
 }
 
 /// A compiled module.

@@ -28,7 +28,7 @@ use super::bias::Bias;
 use super::block_float::BlockFloat;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
-use super::grouping::{FactorTypes, Grouping};
+use super::grouping::{FactorTypes, Grouping, tiles};
 use super::operands::{constant_operand, is_read_once};
 use super::panels::PanelLayout;
 use super::tile::{self, Tile, accumulator};
@@ -431,12 +431,24 @@ impl<'m> Dot<'m> {
             [self.shape.m, self.shape.n],
             target,
         );
+        let grouping = self.in_tiles(target).or(grouping);
         let Some(grouping) = grouping.filter(|_| self.rhs_is_constant && is_along && self.weights.is_none())
         else {
             return self;
         };
         let shape = DotShape { k: grouping.groups(self.shape.k), ..self.shape };
         Self { grouping: Some(grouping), shape, keeps_sums: false, ..self }
+    }
+
+    /// Groups whose sums are in tile registers, if they are faster there. Rows and columns must be
+    /// those of the whole product.
+    fn in_tiles(&self, target: &Target) -> Option<Grouping> {
+        let DotShape { m, n, k, .. } = self.shape;
+        let types = [self.lhs_type, self.rhs_type, self.accumulator];
+        let types = FactorTypes::new(types, self.rhs_values, target);
+        let grouping = Grouping::in_tiles(types, k, n, target)?;
+        let lanes = target.lanes(self.accumulator.byte_size());
+        tiles::pay_off([m, n, grouping.groups(k)], lanes).then_some(grouping)
     }
 
     /// The same dot with a single row in block floating point, if that is worthwhile.
@@ -483,7 +495,9 @@ impl<'m> Dot<'m> {
         let lhs_by_lane = along_row && m > 1 && has_lanes && tile::takes_lanes(target);
         let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
         let mut tile = tile::choose_with(m, n, size, access, target);
-        if let Some(grouping) = self.grouping {
+        if self.grouping.is_some_and(Grouping::is_in_tiles) {
+            tile = tiles::tile(m, n, tile.lanes);
+        } else if let Some(grouping) = self.grouping {
             tile = grouping.limited(tile, m, target);
             tile = tile.in_one_stream(self.is_one_stream(tile, target));
         }

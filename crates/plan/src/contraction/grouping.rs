@@ -9,6 +9,8 @@
 //! If an instruction multiplies the groups of two rows by those of two columns, groups have 64
 //! bits.
 
+pub(crate) mod tiles;
+
 use super::panels::PanelLayout;
 use super::tile::{self, Tile};
 use shape::{Literal, PrimitiveType};
@@ -102,6 +104,9 @@ pub enum Sums {
     Pairs,
     /// Two neighboring lanes for each column, which add up to its sum.
     Halves,
+    /// A lane of a tile register for each column. An instruction multiplies up to 16 groups of 16
+    /// rows by those of 16 columns.
+    Tiles,
     /// A scalar for each column. Groups are four times as long: an instruction adds the products of
     /// all lanes to the sum.
     Across,
@@ -196,7 +201,8 @@ impl Grouping {
     /// True if sums of bytes can begin with a number for each column, which no panel has to hold.
     /// Other sums are in several places, or in scalars.
     pub(crate) fn begins_with_numbers(self) -> bool {
-        matches!(self.factors, Factors::Bytes { .. }) && matches!(self.sums, Sums::Lanes | Sums::Halves)
+        matches!(self.factors, Factors::Bytes { .. })
+            && matches!(self.sums, Sums::Lanes | Sums::Halves | Sums::Tiles)
     }
 
     /// Corrections of the sum of each column, with padding, for flipped bytes, given panels without
@@ -237,7 +243,7 @@ impl Grouping {
             }
             // Sums are in every other one of the registers, and make one vector for the epilogue.
             Sums::Across => SUMS_ACROSS,
-            Sums::Lanes | Sums::Pairs => tile.vectors,
+            Sums::Lanes | Sums::Pairs | Sums::Tiles => tile.vectors,
         };
         let tile = Tile { vectors: tile.vectors.min(most), ..tile };
         let most_rows = match self.sums {
@@ -285,6 +291,7 @@ impl Grouping {
                 return Some(2);
             }
             Sums::Across => return Some(1),
+            Sums::Tiles => return Some(tiles::MOST_OF_TILE),
             Sums::Lanes => {}
         }
         // Besides the sums and the columns: a row, its magnitudes, ones, and products.
@@ -313,6 +320,9 @@ impl Grouping {
     /// Upper bound of the pixels of a convolution's tile, given that of other tiles. Flipping bytes
     /// takes registers, of which the operands from memory of AVX2 save one.
     pub(crate) fn most_pixels(self, vectors: u32, most: u32, target: &Target) -> u32 {
+        if self.sums == Sums::Tiles {
+            return tiles::MOST_OF_TILE;
+        }
         let widened = self.most_rows(vectors, target).unwrap_or(most);
         let others = if target.vector_registers >= 32 { 3 } else { 2 };
         let flipped = target.vector_registers.saturating_sub(others + vectors) / vectors.max(1);
@@ -353,6 +363,8 @@ impl std::fmt::Display for Grouping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match (self.factors, self.sums) {
             (Factors::Bytes { .. }, Sums::Lanes | Sums::Halves) => "four bytes at once",
+            (Factors::Bytes { .. }, Sums::Tiles) => "four bytes at once in tile registers",
+            (Factors::Bf16, Sums::Tiles) => "two bf16 at once in tile registers",
             (Factors::Bytes { .. }, Sums::Across) => "16 bytes at once",
             (Factors::Bytes { .. }, Sums::Pairs) => "eight bytes of two rows and columns at once",
             (Factors::Bf16, Sums::Pairs) => "four bf16 of two rows and columns at once",

@@ -10,6 +10,7 @@ use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::grouping;
 use crate::contraction::tile::{self, Columns, Reading, scalar_type};
+use crate::contraction::tile_registers::{TileRegisters, with_tiles};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use nest::{Predicate, ScalarType, ValueId};
@@ -34,6 +35,8 @@ pub(in crate::contraction) fn emit(
             (memory.pointer, memory.shape.element_type)
         }
     };
+    let sizes = dense.tiling.sizes.iter().map(|size| size.pixels);
+    let registers = TileRegisters::new(dense.grouping, sizes, dense.inputs);
     let nest = Nest {
         plan,
         dense,
@@ -44,6 +47,7 @@ pub(in crate::contraction) fn emit(
         kernel,
         kernel_type,
         streams: Streams::new(cx, plan)?,
+        registers,
     };
     // If the panels are too large for the caches, consecutive tasks use the same ones.
     let (chunk, features) = if dense.panels_outside {
@@ -54,7 +58,7 @@ pub(in crate::contraction) fn emit(
     };
     let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
     let span = walk::span(cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
-    cx.for_range(0, plan.dims.groups, 1, |cx, group| {
+    let mut body = |cx: &mut KernelContext<'_>, group: Index| {
         if dense.panels_outside {
             nest.panels(cx, span, &mut |cx, column, parts| {
                 tiles_in_order(cx, &dense.tiling, grid, &chunk, is_ahead, &mut |cx, pixels| {
@@ -66,7 +70,8 @@ pub(in crate::contraction) fn emit(
                 nest.panels(cx, span, &mut |cx, column, parts| nest.tile(cx, &group, pixels, column, parts))
             })
         }
-    })
+    };
+    with_tiles(cx, registers, |cx| cx.for_range(0, plan.dims.groups, 1, &mut body))
 }
 
 /// The loops of one convolution.
@@ -81,6 +86,8 @@ struct Nest<'p> {
     kernel_type: PrimitiveType,
     /// Arrays that are prefetched for the epilogue.
     streams: Streams,
+    /// The tile registers with the sums, if they are there.
+    registers: Option<TileRegisters>,
 }
 
 impl Nest<'_> {
@@ -132,6 +139,11 @@ impl Nest<'_> {
             ahead: ahead.map_or(0, |a| a.1),
             first: first.clone(),
         };
+        // The range of the pixel's number is tighter than that of its terms.
+        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        if let Some(registers) = self.registers {
+            return self.in_registers(cx, registers, &reduction, column, [input, kernel]);
+        }
         let grouping = self.dense.grouping;
         let sums: Vec<ValueId> = match grouping.filter(|grouping| grouping.is_flipped()) {
             _ if self.plan.sums != self.plan.hero => {
@@ -156,15 +168,47 @@ impl Nest<'_> {
         let sums = reduction.taps(cx, 0, at, &sums)?;
         let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
         let (sums, parts) = grouping::joined(cx, self.dense.grouping, sums, parts);
-        // The range of the pixel's number is tighter than that of its terms.
-        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let summands = self.dense.panels.rows;
         tile::finish_rows(cx, self.plan.sums, sums, parts.len(), summands, |cx, row, number, sum| {
-            let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
-            parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
-                let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
-                finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
-            })
+            self.hand_over(cx, (&pixels, row), &first, parts[number], sum)
+        })
+    }
+
+    /// Passes some features of a pixel of a tile to the epilogue, given the tile's first one.
+    fn hand_over(
+        &self,
+        cx: &mut KernelContext<'_>,
+        (pixels, pixel): (&Pixels, &Index),
+        first: &Index,
+        part: Columns,
+        sum: ValueId,
+    ) -> Result<()> {
+        let features = self.dims.groups * self.dims.outputs;
+        let at = pixels.output_index(cx, pixel)?.times(features).plus(first);
+        part.pieces(cx, sum, |cx, offset, lanes, value| {
+            let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+            finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+        })
+    }
+
+    /// Emits a tile whose sums are in tile registers.
+    fn in_registers(
+        &self,
+        cx: &mut KernelContext<'_>,
+        registers: TileRegisters,
+        reduction: &Reduction<'_>,
+        column: &Index,
+        [input, kernel]: [ValueId; 2],
+    ) -> Result<()> {
+        let &Reduction { pixels, parts, .. } = reduction;
+        let tile = registers.tile(cx, pixels.count, parts);
+        let begins_with_numbers = self.plan.sums != self.plan.hero;
+        let numbers = begins_with_numbers.then(|| grouping::first_number(cx, column)).transpose()?;
+        tile.begin(cx, numbers);
+        reduction.in_registers(cx, &tile, 0, [input, kernel])?;
+        let sums = tile.store(cx, self.scalar, parts)?;
+        sums.finish(cx, self.plan.sums, pixels.count as usize, |cx, row, number, sum| {
+            self.hand_over(cx, (&pixels, row), &reduction.first, parts[number], sum)
         })
     }
 

@@ -10,12 +10,13 @@ use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
 use crate::contraction::grouping;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type};
+use crate::contraction::tile_registers::{Left, TileRegisters};
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use hlo::CACHE_LINE;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{Grouping, Packing};
-use support::Result;
+use support::{Error, Result};
 
 /// Emits the loops over the tiles of one product.
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
@@ -100,6 +101,9 @@ fn tile(
         return weights::tile(cx, plan, product, place, weights);
     }
     let scalar = scalar_type(plan.dot.accumulator)?;
+    if let Some(registers) = plan.tile_registers(cx) {
+        return in_registers(cx, plan, product, place, (registers, scalar));
+    }
     let mut lhs = product.row(cx, place.row)?;
     let mut rhs = match plan.tiled.rhs_packing {
         Packing::Scratch if !plan.tiled.keeps_panels => product.rhs,
@@ -158,6 +162,30 @@ fn tile(
         keep(cx, &number_of(plan, product, &row, place.column), part, sum)?;
     }
     Ok(())
+}
+
+/// Emits a tile whose sums are in tile registers.
+fn in_registers(
+    cx: &mut KernelContext<'_>,
+    plan: Tiles<'_>,
+    product: &Product,
+    place: Place<'_>,
+    (registers, scalar): (TileRegisters, ScalarType),
+) -> Result<()> {
+    let panels = product.panels.ok_or_else(|| Error::internal("expected packed panels"))?;
+    let left = Left { pointer: product.row(cx, place.row)?, stride: cx.index(product.lhs_row) };
+    let right = product.column(cx, place.column)?;
+    let tile = registers.tile(cx, place.rows, place.parts);
+    let begins_with_numbers = plan.dot.sums != plan.dot.hero;
+    let numbers = begins_with_numbers.then(|| grouping::first_number(cx, place.column)).transpose()?;
+    tile.begin(cx, numbers);
+    let count = cx.index(plan.dot.shape.k);
+    tile.add(cx, count, left, (right, panels))?;
+    let sums = tile.store(cx, scalar, place.parts)?;
+    sums.finish(cx, plan.dot.sums, place.rows as usize, |cx, row, number, sum| {
+        let row = place.row.plus(row);
+        hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
+    })
 }
 
 /// Bytes from the line that a single row reads to the one that it requests.

@@ -3,7 +3,7 @@
 use super::area::{Area, even};
 use super::dims::ConvolutionDims;
 use super::tiling;
-use crate::contraction::grouping::Grouping;
+use crate::contraction::grouping::{Grouping, tiles};
 use crate::contraction::tile::most_together;
 use target::{Architecture, Target};
 
@@ -29,6 +29,8 @@ struct Model<'a> {
     summands: i64,
     /// Distance of input pixels, in bytes.
     pixel_bytes: i64,
+    /// Lanes of a vector, if sums are in tile registers.
+    tile_lanes: Option<u32>,
     /// Instructions of a product and its addition to a sum.
     of_product: u32,
     target: &'a Target,
@@ -97,6 +99,7 @@ pub(super) fn ranked(
         at_once: grouping.map_or(1, |grouping| grouping.rows() as u32),
         summands: dims.taps().saturating_mul(dims.inputs),
         pixel_bytes: dims.groups.saturating_mul(dims.inputs).saturating_mul(element_bytes as i64),
+        tile_lanes: grouping.filter(|grouping| grouping.is_in_tiles()).map(|_| lanes),
         of_product: of_product(target),
         target,
         l1_bytes: i64::try_from(target.l1_bytes).unwrap_or(i64::MAX),
@@ -107,6 +110,9 @@ pub(super) fn ranked(
     for vectors in 1..=MOST_VECTORS.min(model.needed.next_multiple_of(panel_vectors)) {
         // A tile covers whole panels, or a panel whole tiles.
         if vectors % panel_vectors != 0 && panel_vectors % vectors != 0 {
+            continue;
+        }
+        if model.tile_lanes.is_some() && !tiles::fits(1, vectors.saturating_mul(lanes)) {
             continue;
         }
         let most = most_pixels(vectors, target);
@@ -245,6 +251,10 @@ impl Model<'_> {
 
     /// Cycles per tile.
     fn tile(&self, pixels: u32, vectors: u32, taps: i64) -> f64 {
+        if let Some(lanes) = self.tile_lanes {
+            let columns = i64::from(vectors) * i64::from(lanes);
+            return tiles::cycles(i64::from(pixels), columns, self.inputs, taps);
+        }
         let pixels = pixels.next_multiple_of(self.at_once);
         let sums = f64::from(pixels * vectors);
         let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, self.most_sets(pixels, vectors));

@@ -5,7 +5,7 @@ use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
-use crate::contraction::grouping::{FactorTypes, GROUP_BYTES, Grouping};
+use crate::contraction::grouping::{FactorTypes, GROUP_BYTES, Grouping, tiles};
 use crate::contraction::panels::PanelLayout;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
@@ -46,6 +46,9 @@ pub struct DensePlan {
 }
 
 impl DensePlan {
+    /// Number of summands of an output from which on its sum is computed in parts.
+    pub const MANY_SUMMANDS: i64 = 8192;
+
     /// Number of full groups of `tile.vectors` vectors.
     pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
         dims.outputs / self.tile.columns()
@@ -107,7 +110,10 @@ pub(super) fn choose(
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
     let (mut tile, most) = choose_tile(dims, size, grouping, target)?;
     let mut most = most;
-    if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate {
+    let is_in_tiles = grouping.is_some_and(Grouping::is_in_tiles);
+    if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate
+        && (!is_in_tiles || tiles::fits(pixels, vectors.saturating_mul(tile.lanes)))
+    {
         (tile.vectors, most) = (vectors, pixels);
     }
     let last = dims.spatial.last();
@@ -260,6 +266,33 @@ pub(super) fn in_groups(dims: &ConvolutionDims, grouping: Option<Grouping>) -> C
 
 /// Groups of products of an input and a constant kernel, if the target sums them.
 pub(super) fn grouping(types: FactorTypes, dims: &ConvolutionDims, target: &Target) -> Option<Grouping> {
+    let in_lanes = grouping_in_lanes(types, dims, target);
+    let in_tiles = grouping_in_tiles(types, dims, target);
+    let cycles = |grouping: Grouping| {
+        let dims = &in_groups(dims, Some(grouping));
+        let vectors = vectors(dims, types.sums.byte_size(), Some(grouping), target);
+        Some(cost::ranked(dims, vectors, target)?.first()?.0)
+    };
+    let are_faster = |in_tiles: &Grouping| match (cycles(*in_tiles), in_lanes.and_then(cycles)) {
+        (Some(in_tiles), Some(in_lanes)) => tiles::are_faster(in_tiles, in_lanes),
+        (in_tiles, _) => in_tiles.is_some(),
+    };
+    in_tiles.filter(are_faster).or(in_lanes)
+}
+
+/// Groups whose sums are in tile registers, if the target has them and the layout allows it. A
+/// single sum of very many `bf16` would be inexact.
+fn grouping_in_tiles(types: FactorTypes, dims: &ConvolutionDims, target: &Target) -> Option<Grouping> {
+    let of = |run: i64| Grouping::in_tiles(types, run, dims.outputs, target);
+    let grouping = of(run(dims, of(GROUP_BYTES)?.summands()))?;
+    let dims = in_groups(dims, Some(grouping));
+    let is_exact = types.sums.is_integer();
+    let summands = dims.taps().saturating_mul(dims.inputs);
+    (is_exact || summands < DensePlan::MANY_SUMMANDS).then_some(grouping)
+}
+
+/// Groups whose sums are in vector registers.
+fn grouping_in_lanes(types: FactorTypes, dims: &ConvolutionDims, target: &Target) -> Option<Grouping> {
     let pixels = dims.batch.saturating_mul(dims.pixels());
     let of = |run: i64| Grouping::of(types, run, [pixels, dims.outputs], target);
     // Of a longer run, groups are not shorter.
@@ -398,6 +431,31 @@ mod tests {
                 target.cpu
             );
             assert!(tile.rows * tile.vectors + tile.vectors < target.vector_registers);
+        }
+    }
+
+    #[test]
+    fn lines_of_pixels_are_summed_in_tile_registers() {
+        use PrimitiveType::{Bf16, F32, S8, S32};
+        let amx = Target::new("x86_64-pc-linux", "sapphirerapids", "").expect("a valid triple");
+        let table = [
+            // (types, (pixels, window, stride, features)), pixels and vectors in tile registers
+            ([S8, S8, S32], (56, 3, 1, (64, 64)), Some((27, 2))),
+            ([S8, S8, S32], (28, 3, 2, (128, 128)), Some((13, 2))),
+            ([S8, S8, S32], (14, 1, 1, (576, 96)), Some((28, 2))),
+            ([S8, S8, S32], (7, 3, 1, (512, 512)), Some((5, 2))),
+            ([Bf16, Bf16, F32], (56, 3, 1, (64, 64)), Some((27, 2))),
+            // Parts of groups, a single group for each tap, and too few features for a register.
+            ([S8, S8, S32], (112, 7, 2, (3, 64)), None),
+            ([S8, S8, S32], (56, 1, 1, (4, 64)), None),
+            ([S8, S8, S32], (56, 3, 1, (64, 8)), None),
+        ];
+        for (types, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
+            let dims = same(1, pixels, window, stride, inputs, outputs);
+            let plan = of_groups(types, &dims, &amx).expect("groups");
+            let is_in_tiles = plan.grouping.is_some_and(Grouping::is_in_tiles);
+            let tile = is_in_tiles.then_some((plan.tile.rows, plan.tile.vectors));
+            assert_eq!(tile, expected, "{types:?} {pixels} {window}x{window} {features:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::{Dot, DotLoops, TileOrder, TiledDot};
 use crate::candidate::Candidate;
+use crate::contraction::grouping::Grouping;
 use crate::contraction::tile::{self, Tile};
 use crate::fusion::Fusion;
 use crate::packing::Packing;
@@ -69,6 +70,9 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
 /// Tiles of each width, with as many rows as registers allow or the rules prefer; rows are divided
 /// evenly.
 fn tiles(dot: &Dot<'_>, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
+    if dot.grouping.is_some_and(Grouping::is_in_tiles) {
+        return Vec::new();
+    }
     let size = dot.accumulator.byte_size();
     let panel_vectors = (tile::panel(dot.shape.n, size) as u32 / tiled.tile.lanes).max(1);
     let needed = (dot.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
@@ -105,7 +109,12 @@ pub(super) fn loops(
 ) -> Option<DotLoops> {
     let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return None };
     let &DotLoops::Tiled(TiledDot { tile, lhs_by_lane, column_parts, .. }) = chosen else { return None };
-    let tile = Tile { rows, vectors, lanes: tile.lanes, k_split: tile::k_split(rows, vectors) };
+    let is_in_tiles = dot.grouping.is_some_and(Grouping::is_in_tiles);
+    let tile = if is_in_tiles {
+        tile
+    } else {
+        Tile { rows, vectors, lanes: tile.lanes, k_split: tile::k_split(rows, vectors) }
+    };
     let order = TileOrder { tile, rhs_packing: right, lhs_by_lane, panels_outside, column_parts, k_block };
     Some(DotLoops::Tiled(order.lay_out(dot, target)))
 }

@@ -7,10 +7,11 @@ use crate::contraction::convolution::load;
 use crate::contraction::convolution::walk::{Pixels, repeat};
 use crate::contraction::grouping;
 use crate::contraction::tile::{Columns, multiply_add, zero};
+use crate::contraction::tile_registers::{Left, SumTiles};
 use crate::element::{decode, memory_type};
 use crate::index::Index;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{Grouping, Packing, Sums};
+use plan::{DensePlan, Grouping, Packing, Sums};
 use support::Result;
 
 /// Emitter for the sums of a tile.
@@ -41,9 +42,6 @@ pub(super) struct At {
     pub(super) fetched: Option<ValueId>,
 }
 
-/// Minimum number of summands in a sum that is computed in parts.
-const MANY_SUMMANDS: i64 = 8192;
-
 /// Number of independent sums that keep two multiply-add units with a latency of four cycles busy.
 const ENOUGH_SUMS: usize = 8;
 
@@ -66,19 +64,11 @@ impl Reduction<'_> {
         at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        let &Nest { dense, dims, .. } = self.nest;
-        if d == 3 || (d == 2 && dense.is_run) {
-            let count = if d == 2 {
-                let taps = self.pixels.taps[2];
-                Count { value: cx.mul_constant(taps.value, dense.inputs), most: taps.most * dense.inputs }
-            } else {
-                Count::constant(cx, dense.inputs)
-            };
+        let dense = self.nest.dense;
+        if let Some(count) = self.run_of(cx, d) {
             return self.run(cx, count, at, sums);
         }
-        let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
-        let input_step = dense.tiling.tap_input_steps[d] * pixel;
-        let kernel_step = dense.tiling.tap_steps[d] * dense.inputs * self.place.row;
+        let [input_step, kernel_step] = self.tap_steps(d);
         let ahead_step = dense.tiling.tap_steps[d] * dense.inputs * self.ahead;
         let is_apart = self.is_summed_apart(d);
         repeat(cx, self.pixels.taps[d], sums, |cx, tap, sums| {
@@ -99,6 +89,59 @@ impl Reduction<'_> {
             let part = self.taps(cx, d + 1, at, &zeros)?;
             Ok(sums.iter().zip(part).map(|(&sum, part)| cx.add(sum, part)).collect())
         })
+    }
+
+    /// Adds the products of the taps from a dimension on to the sums of tile registers, given the
+    /// addresses of the inputs and of the kernel's rows.
+    pub(super) fn in_registers(
+        &self,
+        cx: &mut KernelContext<'_>,
+        tile: &SumTiles,
+        d: usize,
+        [input, kernel]: [ValueId; 2],
+    ) -> Result<()> {
+        let &Nest { dense, .. } = self.nest;
+        if let Some(count) = self.run_of(cx, d) {
+            let stride = cx.mul_constant(self.pixels.input_step, self.pixel_bytes());
+            let left = Left { pointer: input, stride };
+            return tile.add(cx, count.value, left, (kernel, dense.panels));
+        }
+        let [input_step, kernel_step] = self.tap_steps(d);
+        repeat(cx, self.pixels.taps[d], &[], |cx, tap, _| {
+            let at = [cx.offset(input, tap, input_step), cx.offset(kernel, tap, kernel_step)];
+            self.in_registers(cx, tile, d + 1, at).map(|()| Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// Returns the number of neighboring summands of the taps from a dimension on, if they are a
+    /// run.
+    fn run_of(&self, cx: &mut KernelContext<'_>, d: usize) -> Option<Count> {
+        let dense = self.nest.dense;
+        if d == 3 {
+            return Some(Count::constant(cx, dense.inputs));
+        }
+        let taps = self.pixels.taps[d];
+        (d == 2 && dense.is_run).then(|| Count {
+            value: cx.mul_constant(taps.value, dense.inputs),
+            most: taps.most * dense.inputs,
+        })
+    }
+
+    /// Returns the distance in bytes between neighboring pixels of the input.
+    fn pixel_bytes(&self) -> i64 {
+        let dims = self.nest.dims;
+        dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64
+    }
+
+    /// Returns the distances in bytes between neighboring taps of a dimension, in the input and in
+    /// the kernel.
+    fn tap_steps(&self, d: usize) -> [i64; 2] {
+        let dense = self.nest.dense;
+        [
+            dense.tiling.tap_input_steps[d] * self.pixel_bytes(),
+            dense.tiling.tap_steps[d] * dense.inputs * self.place.row,
+        ]
     }
 
     /// Adds the corrections for flipped bytes to a row of sums: for each tap of the pixels, the
@@ -134,7 +177,7 @@ impl Reduction<'_> {
     fn is_summed_apart(&self, d: usize) -> bool {
         let taps = &self.pixels.taps;
         let is_outermost = taps[d].most > 1 && taps[..d].iter().all(|count| count.most <= 1);
-        self.nest.dense.panels.rows >= MANY_SUMMANDS && is_outermost
+        self.nest.dense.panels.rows >= DensePlan::MANY_SUMMANDS && is_outermost
     }
 
     /// Adds summands that are contiguous in the input and in the kernel.
