@@ -104,7 +104,7 @@ pub fn plan_target(target: &Target, vectors: Vectors) -> Target {
         Some(ByteProducts::Signs) => Some(ByteProducts::Widened),
         products => products,
     };
-    target.has_short_products = false;
+    target.short_products = None;
     target.has_tile_products = false;
     if vectors == Vectors::None {
         target.vector_bytes = 1;

@@ -23,7 +23,7 @@ pub(crate) const fn emulator(
 }
 
 /// The processors, by the instructions that multiply bytes and narrow floats.
-const EMULATORS: [Emulator; 10] = [
+pub const EMULATORS: [Emulator; 10] = [
     // None.
     emulator(
         AARCH64,

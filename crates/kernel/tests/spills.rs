@@ -413,11 +413,15 @@ fn tile_registers_load_factors_where_they_are() {
 
 #[test]
 fn tiles_of_patches_of_bytes_stay_in_registers() {
-    const PAIRS: [Instruction; 4] = [
+    const PAIRS: [Instruction; 8] = [
         ("x86_64-unknown-linux-gnu", "haswell", "", "vpmaddwd"),
         ("x86_64-unknown-linux-gnu", "x86-64-v2", "", "pmaddwd"),
         ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "vpmaddwd"),
         ("x86_64-unknown-linux-gnu", "", "", "pmaddwd"),
+        ("aarch64-unknown-linux-gnu", "", "", "smlal"),
+        ("aarch64-unknown-linux-gnu", "cortex-a53", "", "smlal"),
+        ("aarch64-unknown-linux-gnu", "cortex-a72", "", "smlal"),
+        ("armv7-unknown-linux-gnueabihf", "", "+neon", "vmlal.s16"),
     ];
     let cases = [(56, 64, 3, 64), (28, 40, 3, 48), (7, 256, 3, 264), (14, 96, 1, 576), (14, 128, 1, 40)];
     check(cases.map(|case| {

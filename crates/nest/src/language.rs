@@ -127,6 +127,9 @@ pub enum GroupKind {
     UnsignedBytes,
     /// Two signed numbers of 16 bits times two. Sums wrap around.
     Shorts,
+    /// A signed number of 16 bits times another one: `a` and `b` are vectors of `i16`. Sums wrap
+    /// around.
+    Short,
     /// Two `bf16` times two `bf16`, the upper ones first. Each sum is rounded to nearest even. An
     /// implementation may treat subnormal numbers as zero, and round sums otherwise.
     Bf16,
@@ -153,6 +156,7 @@ impl GroupKind {
             | Self::SignedBytesByNarrow
             | Self::UnsignedBytes
             | Self::Shorts
+            | Self::Short
             | Self::SignedBytePairs
             | Self::UnsignedBytePairs
             | Self::SignedByteHalves
@@ -180,7 +184,7 @@ pub enum Expression {
     MultiplyAdd(ValueId, ValueId, ValueId),
     /// `c` plus the products of a group of factors per lane: those of a lane of `a` times those of
     /// the same lane of `b`, or pairs of rows times pairs of columns. `a` and `b` are vectors of
-    /// `i32`.
+    /// `i32`, unless the kind says otherwise.
     GroupMultiplyAdd {
         /// The types of the factors.
         kind: GroupKind,

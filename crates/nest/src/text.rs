@@ -69,6 +69,7 @@ names!(GROUPS: GroupKind {
     "signed_bytes_by_narrow" = SignedBytesByNarrow,
     "unsigned_bytes" = UnsignedBytes,
     "shorts" = Shorts,
+    "short" = Short,
     "bf16" = Bf16,
     "signed_byte_pairs" = SignedBytePairs,
     "unsigned_byte_pairs" = UnsignedBytePairs,

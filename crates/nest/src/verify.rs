@@ -389,6 +389,7 @@ impl<'p> Verifier<'p> {
                 let fits = ty.scalar == kind.sum()
                     && (!kind.is_paired() || ty.lanes == 4)
                     && (*kind != GroupKind::SignedByteHalves || ty.lanes == 8)
+                    && (*kind != GroupKind::Short || ty.lanes > 1)
                     && (*kind != GroupKind::SignedByteVectors || ty.lanes == 1);
                 require(fits, || format!("a sum of products of {kind:?} is not {ty}"))?;
                 let lanes = match kind {
@@ -396,7 +397,10 @@ impl<'p> Verifier<'p> {
                     GroupKind::SignedByteVectors => 4,
                     _ => ty.lanes,
                 };
-                let factors = Type::vector(ScalarType::I32, lanes);
+                let factors = match kind {
+                    GroupKind::Short => Type::vector(ScalarType::I16, lanes),
+                    _ => Type::vector(ScalarType::I32, lanes),
+                };
                 self.alike(&[*a, *b, *c], &[factors, factors, ty], "a sum of products of groups")
             }
             Expression::ByteLookup { table, index } => {

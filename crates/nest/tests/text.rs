@@ -88,6 +88,8 @@ entry fn "entry" (v0 "frame": ptr align 8) {
   v20: i64 = constant 64
   v21: i32 = constant 0
   v22: i32 = group_multiply_add signed_byte_vectors v5, v6, v21
+  v23: i16x4 = constant 5
+  v24: i32x4 = group_multiply_add short v23, v23, v19
   tiles configure 16 8
   tiles zero 3
   tiles load 5 v0, v20
@@ -181,6 +183,10 @@ fn breaches_are_found() {
         (
             "v4: i32x4 = constant 0 v5: i32x4 = group_multiply_add signed_byte_halves v4, v4, v4",
             "a sum of products of SignedByteHalves is not i32x4",
+        ),
+        (
+            "v4: i32x4 = constant 0 v5: i32x4 = group_multiply_add short v4, v4, v4",
+            "v4 is i32x4, expected i16x4",
         ),
         ("v4: i64 = multiply_fixed v1, v1", "MultiplyFixed does not take i64"),
         ("v4: bool = compare less v2, v2", "the result is boolx4, but the value has type bool"),

@@ -1,6 +1,6 @@
 //! Features of ARM processors, 32 and 64 bits wide.
 
-use crate::{ByteLookups, ByteProducts, Target};
+use crate::{ByteLookups, ByteProducts, ShortProducts, Target};
 
 /// 64 bits: NEON is part of the baseline. If a processor's SVE has longer vectors, they are used at
 /// their full length.
@@ -24,6 +24,7 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
         // Longer vectors of SVE are faster.
         (target.vector_bytes == 16).then_some(ByteProducts::Halves)
     };
+    target.short_products = (target.vector_bytes == 16).then_some(ShortProducts::ByLane);
     target.has_bf16_products = target.has("bf16", has_bf16(&target.cpu));
     target.byte_lookups = (target.vector_bytes == 16).then_some(ByteLookups::Registers);
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
@@ -152,6 +153,7 @@ pub(crate) fn describe_arm(target: &mut Target) {
     target.vector_registers = 16;
     if neon {
         target.byte_products = Some(ByteProducts::Halves);
+        target.short_products = Some(ShortProducts::ByLane);
     } else {
         target.vector_bytes = 4;
     }

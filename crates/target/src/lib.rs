@@ -59,6 +59,15 @@ impl ByteProducts {
     }
 }
 
+/// Instructions that add products of signed numbers of 16 bits to 32-bit lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortProducts {
+    /// Neighboring products are added: `pmaddwd` of x86, `i32x4.dot_i16x8_s` of WebAssembly.
+    Neighbors,
+    /// Four numbers times one lane of a vector: `smlal` and `vmlal.s16` of NEON.
+    ByLane,
+}
+
 /// Instructions that look up bytes in a table of 256 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteLookups {
@@ -108,9 +117,8 @@ pub struct Target {
     pub has_popcnt: bool,
     /// Instructions that sum products of bytes; `None` if there are none worth using.
     pub byte_products: Option<ByteProducts>,
-    /// True if an instruction multiplies signed numbers of 16 bits and adds neighboring products to
-    /// 32 bits: `pmaddwd` of x86, `i32x4.dot_i16x8_s` of WebAssembly.
-    pub has_short_products: bool,
+    /// Instructions that sum products of numbers of 16 bits; `None` if there are none worth using.
+    pub short_products: Option<ShortProducts>,
     /// True if an instruction adds two products of `bf16` to each 32-bit lane.
     pub has_bf16_products: bool,
     /// True if instructions multiply tiles of bytes and of `bf16` and add to tile registers of 16
@@ -149,7 +157,7 @@ impl Target {
             has_f16_conversion: false,
             has_popcnt: false,
             byte_products: None,
-            has_short_products: false,
+            short_products: None,
             has_bf16_products: false,
             has_tile_products: false,
             byte_lookups: None,

@@ -28,7 +28,7 @@ pub(crate) fn describe(target: &mut Target) {
     target.has_rounding = true;
     target.has_popcnt = true;
     target.byte_products = has_vectors.then_some(crate::ByteProducts::Widened);
-    target.has_short_products = has_vectors;
+    target.short_products = has_vectors.then_some(crate::ShortProducts::Neighbors);
 }
 
 impl Target {

@@ -1,6 +1,6 @@
 //! Features of x86-64 processors by LLVM's names.
 
-use crate::{Architecture, ByteLookups, ByteProducts, Target};
+use crate::{Architecture, ByteLookups, ByteProducts, ShortProducts, Target};
 
 /// Levels of the x86-64 psABI, and of processors with products of narrow numbers. A later one has
 /// all features of an earlier one, except that AVX-512 does not include AVX-VNNI.
@@ -143,7 +143,7 @@ pub(crate) fn describe(target: &mut Target) {
         (false, ..) if has("ssse3", level >= Level::V2) => Some(ByteProducts::Signs),
         _ => Some(ByteProducts::Widened),
     };
-    target.has_short_products = target.byte_products.is_some();
+    target.short_products = target.byte_products.map(|_| ShortProducts::Neighbors);
     target.has_bf16_products =
         avx512 && has_wide_bytes && target.has("avx512bf16", has_avx512_bf16(&target.cpu));
     target.has_tile_products = avx2 && has_amx(target);

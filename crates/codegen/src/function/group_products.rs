@@ -5,7 +5,7 @@ use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValueEnum, VectorValue};
 use nest::{GroupKind, ValueId};
 use support::{Error, Result};
-use target::{Architecture, ByteProducts};
+use target::{Architecture, ByteProducts, ShortProducts};
 
 use super::FunctionTranslator;
 use crate::llvm::Built;
@@ -24,6 +24,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             GroupKind::SignedBytesByNarrow => self.narrow_multiply_add(a, b, c),
             GroupKind::UnsignedBytes => self.bytes_multiply_add(false, a, b, c),
             GroupKind::Shorts => self.shorts_multiply_add(a, b, c),
+            GroupKind::Short => self.short_multiply_add(a, b, c),
             GroupKind::Bf16 => self.bf16_multiply_add(a, b, c),
             GroupKind::SignedBytePairs => self.pairs_multiply_add("smmla", a, b, c),
             GroupKind::UnsignedBytePairs => self.pairs_multiply_add("usmmla", a, b, c),
@@ -245,7 +246,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let lanes = self.source.values[c].lanes;
         let context = self.module.context;
         let fits = (16..=self.module.target.vector_bytes).contains(&(4 * lanes));
-        if self.module.target.has_short_products && fits {
+        if self.module.target.short_products == Some(ShortProducts::Neighbors) && fits {
             let i16s = context.i16_type().vec_type(lanes * 2);
             let factors = [self.cast(a, i16s)?, self.cast(b, i16s)?].map(Into::into);
             let products = as_vector(self.call(self.pair_products(lanes), &[], &factors)?)?;
@@ -259,6 +260,25 @@ impl<'c> FunctionTranslator<'_, 'c> {
             sum = self.builder.build_int_add(sum, product, "").built()?;
         }
         if lanes == 1 { self.extract(sum, 0) } else { Ok(sum.into()) }
+    }
+
+    /// Emits `c` plus a product of numbers of 16 bits per lane. If all lanes of the first factors are
+    /// one lane of a vector, NEON's instruction names that lane as its last operand.
+    fn short_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
+        let target = self.module.target;
+        let (a, b, sum) = (self.vector(a)?, self.vector(b)?, self.vector(c)?);
+        let ty = sum.get_type();
+        let is_instruction = target.short_products == Some(ShortProducts::ByLane) && ty.get_size() == 4;
+        let products = if is_instruction {
+            let is_32_bits = target.triple.architecture == Architecture::Arm;
+            let name =
+                if is_32_bits { "llvm.arm.neon.vmulls.v4i32" } else { "llvm.aarch64.neon.smull.v4i32" };
+            as_vector(self.call(name, &[ty.into()], &[b.into(), a.into()])?)?
+        } else {
+            let wide = |factor| self.builder.build_int_s_extend(factor, ty, "").built();
+            self.builder.build_int_mul(wide(a)?, wide(b)?, "").built()?
+        };
+        Ok(self.builder.build_int_add(sum, products, "").built()?.into())
     }
 
     /// The instruction that multiplies numbers of 16 bits and adds neighboring products.

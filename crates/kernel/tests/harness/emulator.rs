@@ -100,6 +100,11 @@ impl Emulator {
 
     /// Runs cases without aliased arguments. Returns the results of each.
     pub fn run(&self, cases: &[&Case]) -> Vec<Vec<Literal>> {
+        self.run_with(cases, &plan::Options::default())
+    }
+
+    /// Like [`Self::run`], with options of plans.
+    pub fn run_with(&self, cases: &[&Case], options: &plan::Options) -> Vec<Vec<Literal>> {
         let folder = tempfile::tempdir().expect("a folder");
         let target = self.target();
         let (mut declarations, mut table, mut input) = (String::new(), String::new(), Vec::new());
@@ -107,7 +112,7 @@ impl Emulator {
         let mut shapes = Vec::new();
         for (k, case) in cases.iter().enumerate() {
             let entry = format!("entry{k}");
-            let compiled = compile(&case.module, &target, &plan::Options::default(), &entry)
+            let compiled = compile(&case.module, &target, options, &entry)
                 .unwrap_or_else(|e| panic!("{} for {}: {e}", case.name, self.name()));
             let object = format!("{entry}.o");
             std::fs::write(folder.path().join(&object), &compiled.object).expect("written");

@@ -1,9 +1,12 @@
 //! Patches of bytes. They are exact: results equal sums of products in 64 bits.
 
+use crate::emulators::EMULATORS;
+use crate::harness::emulator::{self, Emulator};
 use crate::harness::{Loaded, Numbers};
+use hlo::Module;
 use plan::{Options, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use target::Target;
+use target::{ByteProducts, ShortProducts, Target};
 
 /// A convolution of bytes and constant weights with a 3x3 window and stride 1, or a window of one
 /// tap.
@@ -116,7 +119,8 @@ impl Case {
         all
     }
 
-    fn check(&self) {
+    /// The module, its argument, and all elements of its result.
+    fn prepare(&self) -> Prepared {
         let mut numbers = Numbers::new(self.inputs as u64 * 31 + self.image[1] as u64);
         let [images, h, w] = self.image;
         let sizes = [images, h, w, self.inputs];
@@ -131,74 +135,162 @@ impl Case {
             (PrimitiveType::U8, |byte| Scalar::Unsigned(byte as u64))
         };
         let argument = Literal::from_scalars(ArrayShape::new(ty, &sizes), input.iter().map(|&b| scalar(b)));
-        let expected: Vec<Scalar> =
-            self.expected(&input, &weights, &biases).into_iter().map(Scalar::Signed).collect();
+        let expected = self.expected(&input, &weights, &biases).into_iter().map(Scalar::Signed).collect();
+        let case = emulator::Case { name: format!("{self:?}"), module, arguments: vec![argument] };
+        Prepared { case, expected }
+    }
+
+    /// The options that use patches, which must be in the plan.
+    fn options(&self, module: &Module, target: &Target) -> Options {
+        let (outputs, form) = if self.window == 1 { (1, "pairs of 16 bits") } else { (2, "F(2x2,3x3)") };
+        let options = Options { winograd: Winograd::Forced(outputs), ..Options::default() };
+        let plan = plan::plan_with(module, target, &options).expect("a plan").to_text(module);
+        assert!(plan.contains(form), "{}: {plan}", target.cpu);
+        options
+    }
+}
+
+/// A module, its argument, and what its result must be.
+struct Prepared {
+    case: emulator::Case,
+    expected: Vec<Scalar>,
+}
+
+impl Prepared {
+    fn check(&self, have: &Literal, processor: &str) {
+        let have: Vec<Scalar> = have.scalars().collect();
+        assert_eq!(have.len(), self.expected.len(), "{}", self.case.name);
+        let wrong = have.iter().zip(&self.expected).position(|(have, want)| have != want);
+        let wrong = wrong.map(|k| (k, have[k], self.expected[k]));
+        assert_eq!(wrong, None, "{} {processor}", self.case.name);
+    }
+}
+
+/// Runs cases on this machine.
+fn check(cases: &[Case]) {
+    for case in cases {
+        let prepared = case.prepare();
+        let emulator::Case { module, arguments, .. } = &prepared.case;
         for (target, runs) in targets() {
-            let (outputs, form) = if self.window == 1 { (1, "pairs of 16 bits") } else { (2, "F(2x2,3x3)") };
-            let options = Options { winograd: Winograd::Forced(outputs), ..Options::default() };
-            let plan = plan::plan_with(&module, &target, &options).expect("a plan").to_text(&module);
-            assert!(plan.contains(form), "{}: {plan}", target.cpu);
+            let options = case.options(module, &target);
             if !runs {
-                crate::harness::compile(&module, &target, &options, "entry").expect("an object");
+                crate::harness::compile(module, &target, &options, "entry").expect("an object");
                 continue;
             }
-            let loaded = Loaded::with_options(&module, &target, &options).expect("it is compiled");
-            let results = loaded.run(std::slice::from_ref(&argument), 2, None).expect("it runs");
-            let have: Vec<Scalar> = results[0].scalars().collect();
-            let wrong = have.iter().zip(&expected).position(|(have, want)| have != want);
-            assert_eq!(wrong.map(|k| (k, have[k], expected[k])), None, "{self:?} {}", target.cpu);
+            let loaded = Loaded::with_options(module, &target, &options).expect("it is compiled");
+            let results = loaded.run(arguments, 2, None).expect("it runs");
+            prepared.check(&results[0], &target.cpu);
         }
     }
+}
+
+fn of_both_kinds() -> Vec<Case> {
+    let of = |is_signed| {
+        [
+            Case { is_signed, ..CASE },
+            Case { is_signed, is_extreme: true, inputs: 64, ..CASE },
+            // As many inputs as sums of 31 bits take.
+            Case { is_signed, is_extreme: true, inputs: 1824, image: [1, 2, 2], ..CASE },
+        ]
+    };
+    [true, false].into_iter().flat_map(of).collect()
+}
+
+fn of_every_size() -> Vec<Case> {
+    let sizes = [(1, 1), (2, 5), (7, 6), (30, 17)];
+    let paddings = [[(0, 0); 2], [(2, 2); 2], [(1, 0), (0, 1)], [(-1, 1), (1, -2)], [(4, 0), (0, 5)]];
+    let of_size = |(lines, columns)| Case { image: [1, lines, columns], outputs: 40, ..CASE };
+    let of_padding = |padding| Case { image: [2, 9, 7], padding, inputs: 4, outputs: 8, ..CASE };
+    sizes.into_iter().map(of_size).chain(paddings.into_iter().map(of_padding)).collect()
+}
+
+fn of_features() -> Vec<Case> {
+    let of_inputs = |inputs| Case { inputs, image: [1, 6, 6], ..CASE };
+    let of_outputs = |outputs| Case { outputs, image: [1, 5, 6], is_signed: false, ..CASE };
+    let inputs = [4, 8, 12, 20, 36, 60].map(of_inputs);
+    inputs.into_iter().chain([4, 7, 8, 15, 17, 33, 48].map(of_outputs)).collect()
+}
+
+fn of_blocks() -> Vec<Case> {
+    vec![
+        Case { image: [3, 22, 26], inputs: 20, outputs: 36, ..CASE },
+        // Kernels that exceed the second-level cache: transformed by columns, and as a whole.
+        Case { image: [1, 10, 10], inputs: 128, outputs: 136, ..CASE },
+        Case { image: [2, 24, 24], inputs: 128, outputs: 130, ..CASE },
+    ]
+}
+
+fn of_one_tap() -> Vec<Case> {
+    let case = Case { window: 1, padding: [(0, 0); 2], ..CASE };
+    let strided = [([1, 1], [2, 7, 9]), ([2, 2], [1, 9, 8]), ([1, 3], [1, 4, 10])];
+    let of = |(strides, image)| {
+        [true, false].map(|is_signed| Case { strides, image, is_signed, outputs: 24, ..case })
+    };
+    let others = [
+        Case { inputs: 2048, is_extreme: true, image: [1, 3, 3], ..case },
+        Case { inputs: 20, outputs: 7, ..case },
+        // A kernel that each block transforms.
+        Case { inputs: 512, outputs: 520, image: [1, 5, 5], ..case },
+    ];
+    strided.into_iter().flat_map(of).chain(others).collect()
 }
 
 #[test]
 fn bytes_of_both_kinds() {
-    for is_signed in [true, false] {
-        Case { is_signed, ..CASE }.check();
-        Case { is_signed, is_extreme: true, inputs: 64, ..CASE }.check();
-        // As many inputs as sums of 31 bits take.
-        Case { is_signed, is_extreme: true, inputs: 1824, image: [1, 2, 2], ..CASE }.check();
-    }
+    check(&of_both_kinds());
 }
 
 #[test]
 fn images_of_every_size() {
-    for (lines, columns) in [(1, 1), (2, 5), (7, 6), (30, 17)] {
-        Case { image: [1, lines, columns], outputs: 40, ..CASE }.check();
-    }
-    for padding in [[(0, 0); 2], [(2, 2); 2], [(1, 0), (0, 1)], [(-1, 1), (1, -2)], [(4, 0), (0, 5)]] {
-        Case { image: [2, 9, 7], padding, inputs: 4, outputs: 8, ..CASE }.check();
-    }
+    check(&of_every_size());
 }
 
 #[test]
 fn features_of_every_number() {
-    for inputs in [4, 8, 12, 20, 36, 60] {
-        Case { inputs, image: [1, 6, 6], ..CASE }.check();
-    }
-    for outputs in [4, 7, 8, 15, 17, 33, 48] {
-        Case { outputs, image: [1, 5, 6], is_signed: false, ..CASE }.check();
-    }
+    check(&of_features());
 }
 
 #[test]
 fn several_blocks_and_tasks() {
-    Case { image: [3, 22, 26], inputs: 20, outputs: 36, ..CASE }.check();
-    // Kernels that exceed the second-level cache: transformed by columns, and as a whole.
-    Case { image: [1, 10, 10], inputs: 128, outputs: 136, ..CASE }.check();
-    Case { image: [2, 24, 24], inputs: 128, outputs: 130, ..CASE }.check();
+    check(&of_blocks());
 }
 
 #[test]
 fn windows_of_one_tap() {
-    let case = Case { window: 1, padding: [(0, 0); 2], ..CASE };
-    for (strides, image) in [([1, 1], [2, 7, 9]), ([2, 2], [1, 9, 8]), ([1, 3], [1, 4, 10])] {
-        for is_signed in [true, false] {
-            Case { strides, image, is_signed, outputs: 24, ..case }.check();
+    check(&of_one_tap());
+}
+
+/// Processors that multiply four numbers of 16 bits by one lane of a vector.
+#[test]
+fn patches_of_bytes_run_on_other_processors() {
+    let transformed = [of_both_kinds(), of_every_size(), of_features(), of_blocks()].concat();
+    let cases = [transformed, of_one_tap()].map(|cases| {
+        let prepared: Vec<Prepared> = cases.iter().map(Case::prepare).collect();
+        (cases, prepared)
+    });
+    let multiplies_by_lane = |emulator: &&Emulator| {
+        let target = emulator.target();
+        target.short_products == Some(ShortProducts::ByLane)
+            && target.byte_products == Some(ByteProducts::Halves)
+    };
+    let emulators: Vec<&Emulator> = EMULATORS.iter().filter(multiplies_by_lane).collect();
+    assert_eq!(emulators.len(), 2, "64 and 32 bits");
+    for emulator in emulators {
+        if !emulator.is_installed() {
+            println!("skipped: {} needs {}", emulator.name(), emulator.compiler);
+            continue;
+        }
+        let target = emulator.target();
+        for (cases, prepared) in &cases {
+            let mut options = Options::default();
+            for (case, prepared) in cases.iter().zip(prepared) {
+                options = case.options(&prepared.case.module, &target);
+            }
+            let modules: Vec<&emulator::Case> = prepared.iter().map(|prepared| &prepared.case).collect();
+            for (prepared, have) in prepared.iter().zip(emulator.run_with(&modules, &options)) {
+                prepared.check(&have[0], &emulator.name());
+            }
+            println!("{} cases on {}", cases.len(), emulator.name());
         }
     }
-    Case { inputs: 2048, is_extreme: true, image: [1, 3, 3], ..case }.check();
-    Case { inputs: 20, outputs: 7, ..case }.check();
-    // A kernel that each block transforms.
-    Case { inputs: 512, outputs: 520, image: [1, 5, 5], ..case }.check();
 }

@@ -379,7 +379,9 @@ impl Nest<'_> {
 
     /// Runs `body` for a part of the panels, with the first feature and the vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
-        walk::panels(cx, span, self.winograd.tile, self.dims.outputs, Reading::Padded, body)
+        // Instructions multiply whole vectors by a lane.
+        let reading = if self.winograd.has_halves() { Reading::Whole } else { Reading::Padded };
+        walk::panels(cx, span, self.winograd.tile, self.dims.outputs, reading, body)
     }
 
     /// Emits the register tiles of a block for some features.
@@ -447,6 +449,8 @@ impl Nest<'_> {
         // More columns at a time than free registers would spill sums.
         let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target()));
         let unroll = match inputs {
+            // A vector of factors serves several steps.
+            _ if self.winograd.has_halves() => self.steps_by_lane(cx.target()),
             _ if sums >= 12 || most < 2 => 1,
             inputs if inputs % 4 == 0 && most >= 4 => 4,
             inputs if inputs % 2 == 0 => 2,
@@ -470,7 +474,11 @@ impl Nest<'_> {
                 let index = cx.scalar_value(&index)?;
                 let mut sums = sums.to_vec();
                 let factors = Factors { patches: source, kernel };
-                (0..unroll).for_each(|k| self.accumulate(cx, factors, index, k, parts, &mut sums));
+                if self.winograd.has_halves() {
+                    self.accumulate_by_lane(cx, factors, index, unroll, parts, &mut sums);
+                } else {
+                    (0..unroll).for_each(|k| self.accumulate(cx, factors, index, k, parts, &mut sums));
+                }
                 Ok(sums)
             })?;
             for (number, sum) in sums.into_iter().enumerate() {

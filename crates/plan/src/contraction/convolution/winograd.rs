@@ -20,6 +20,7 @@ pub(super) mod bytes;
 use super::dense::{self, DensePlan};
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
+use crate::contraction::grouping::Sums;
 use crate::contraction::panels::PanelLayout;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
@@ -130,6 +131,13 @@ impl WinogradPlan {
         if self.bytes.is_some() { dims.inputs / bytes::PAIR } else { dims.inputs }
     }
 
+    /// True if the vectors of the kernel have the first factors of the columns' pairs, and then the
+    /// second ones. Otherwise, the factors of a pair are neighbors.
+    pub fn has_halves(&self) -> bool {
+        let grouping = self.bytes.as_ref().and_then(|direct| direct.grouping);
+        grouping.is_some_and(|grouping| grouping.sums == Sums::Halves)
+    }
+
     /// Rows of a panel at each frequency.
     pub fn kernel_rows(&self) -> i64 {
         self.panels.rows / self.transform.frequencies()
@@ -191,7 +199,8 @@ pub(super) fn choose(
             cheapest(dims, element, is_constant, &[Transform::SMALL, Transform::LARGE], target)?
         }
     };
-    let plan = lay_out(dims, transform, element, is_constant, target);
+    let machine = Machine::of(target, element, tile::panel(dims.outputs, element as usize));
+    let plan = lay_out(dims, transform, element, is_constant, &machine);
     Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
 }
 
@@ -289,7 +298,8 @@ fn cost(
     let read = if blocks.is_resident { 0.0 } else { lines * LINE_FROM_MEMORY * blocks.blocks as f64 };
     let (input_cost, output_cost, kernel_cost) = transform.costs();
     let patches = (dims.batch * blocks.patches[0] * blocks.patches[1]) as f64;
-    let mut total = products + read + patches * (input_cost * inputs + output_cost * outputs);
+    let mut total =
+        machine.product * products + read + patches * (input_cost * inputs + output_cost * outputs);
     if !is_constant {
         // Each block or each worker transforms the kernel for itself.
         let times = if blocks.by_columns { blocks.blocks as f64 } else { 2.0 };
@@ -308,6 +318,10 @@ pub(super) fn vectors(features: i64, element: i64) -> f64 {
 struct Machine {
     lanes: u32,
     registers: u32,
+    /// Upper bound of the patches of a register tile.
+    most_rows: i64,
+    /// Instructions of a product.
+    product: f64,
     l1: i64,
     l2: i64,
 }
@@ -320,14 +334,16 @@ impl Machine {
     fn of(target: &Target, element: i64, panel: i64) -> Self {
         let lanes = target.lanes(element as usize).min(panel as u32);
         let registers = registers_of_sums(lanes, target);
-        Self { lanes, registers, l1: l1(target), l2: l2(target) }
+        let (most_rows, product) = (i64::MAX, 1.0);
+        Self { lanes, registers, most_rows, product, l1: l1(target), l2: l2(target) }
     }
 
     /// A machine whose vectors are cache lines, with a cache at least as large as is usual for
     /// those.
     fn reference(target: &Target, element: i64, panel: i64) -> Self {
         let l2 = l2(target).max(REFERENCE_L2);
-        Self { lanes: (64 / element).min(panel) as u32, registers: 32, l1: REFERENCE_L1, l2 }
+        let lanes = (64 / element).min(panel) as u32;
+        Self { lanes, registers: 32, most_rows: i64::MAX, product: 1.0, l1: REFERENCE_L1, l2 }
     }
 }
 
@@ -372,7 +388,7 @@ impl Blocks {
         let vectors = if dims.outputs > i64::from(machine.lanes) { 2 } else { 1 };
         let patches = [0, 1].map(|d| (dims.spatial[d].output + m - 1) / m);
         let all = dims.batch * patches[0] * patches[1];
-        let most_rows = most_rows(vectors, machine.registers).min(all);
+        let most_rows = most_rows(vectors, machine.registers).min(machine.most_rows).min(all);
         let columns = i64::from(vectors * machine.lanes);
         let line = transform.frequencies() * dims.inputs * element;
         let kernel = line * ((dims.outputs + panel - 1) / panel * panel);
@@ -429,13 +445,12 @@ fn lay_out(
     transform: Transform,
     element: i64,
     is_constant: bool,
-    target: &Target,
+    machine: &Machine,
 ) -> WinogradPlan {
     let rows = transform.frequencies() * kernel_rows(dims, is_constant);
     let panels = PanelLayout::of_constant(rows, dims.outputs, element as usize);
-    let machine = Machine::of(target, element, panels.width);
     let Blocks { vectors, patches, block, blocks, rows, is_resident, by_columns } =
-        Blocks::new(dims, transform, element, is_constant, &machine);
+        Blocks::new(dims, transform, element, is_constant, machine);
     let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
     let (task_limit, whole_panels) = (task_limit(dims), (dims.outputs / tile.columns()).max(1));
     let feature_chunks = if is_resident { 1 } else { (task_limit / blocks).clamp(1, whole_panels) };

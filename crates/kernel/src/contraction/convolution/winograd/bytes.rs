@@ -1,13 +1,14 @@
 //! Patches of bytes, whose frequencies have 16 bits: see the plan.
 
-use super::{KernelRow, Nest, transform};
+use super::{Factors, KernelRow, Nest, transform};
 use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, after_header, column_of_panels};
 use crate::index::Index;
-use nest::{BinaryOp, FunctionBuilder, ScalarType, Type, ValueId};
+use nest::{BinaryOp, FunctionBuilder, GroupKind, ScalarType, Type, ValueId};
 use plan::{DensePlan, GROUP_BYTES};
 use shape::PrimitiveType;
 use support::{Error, Result};
+use target::Target;
 
 /// The bytes of a group that are in the same half of the summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,8 @@ impl Nest<'_> {
                         let tap = row as i64 * self.winograd.transform.window() + column as i64;
                         let offset = tap * direct.inputs * from + direct.panels.offset(part.offset);
                         let pointer = b.offset_bytes(source, offset);
-                        Ok(half.load(b, pointer, part.lanes, true))
+                        let pairs = half.load(b, pointer, part.lanes, true);
+                        Ok(if self.winograd.has_halves() { split(b, pairs) } else { pairs })
                     },
                     &mut |b, row, column, value| {
                         self.store_weights(b, (target, kernel), part, [row, column], value)
@@ -77,6 +79,60 @@ impl Nest<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Number of pairs that [`Self::accumulate_by_lane`] multiplies at a time: those of a vector, or
+    /// of half of one where registers are few.
+    pub(super) fn steps_by_lane(&self, target: &Target) -> i64 {
+        let is_even = self.winograd.summands(self.dims) % 4 == 0;
+        if is_even && target.vector_registers >= 32 { 4 } else { 2 }
+    }
+
+    /// Adds the products of `steps` pairs, of which `index` is the first, patch by patch. The pairs
+    /// of a patch are one vector, whose lanes are factors.
+    pub(super) fn accumulate_by_lane(
+        &self,
+        b: &mut FunctionBuilder,
+        factors: Factors,
+        index: ValueId,
+        steps: i64,
+        parts: &[Columns],
+        sums: &mut [ValueId],
+    ) {
+        let panels = self.winograd.panels;
+        let row = b.offset(factors.kernel, index, panels.row_bytes());
+        let source = b.offset(factors.patches, index, self.size());
+        let shorts = Type::vector(ScalarType::I16, 2 * steps as u32);
+        let patches: Vec<ValueId> = (0..i64::from(self.winograd.tile.rows))
+            .map(|patch| {
+                let pointer = b.offset_bytes(source, patch * self.winograd.scratch.input_row);
+                b.load(shorts, pointer, self.size() as u32)
+            })
+            .collect();
+        for step in 0..steps {
+            let columns: Vec<ValueId> = parts
+                .iter()
+                .map(|part| {
+                    let at = step * panels.row_bytes() + panels.offset(part.offset);
+                    let pointer = b.offset_bytes(row, at);
+                    b.load(Type::vector(ScalarType::I16, 2 * part.lanes), pointer, self.alignment(*part))
+                })
+                .collect();
+            // The first factors of all pairs, and then the second ones, so that instructions that
+            // follow each other add to different sums.
+            for factor in 0..2 {
+                for (patch, &pairs) in patches.iter().enumerate() {
+                    for (k, (part, &column)) in parts.iter().zip(&columns).enumerate() {
+                        let sum = &mut sums[patch * parts.len() + k];
+                        let lane = 2 * step as u32 + factor;
+                        let pair = b.shuffle(pairs, pairs, vec![lane; part.lanes as usize]);
+                        let half = (factor * part.lanes..(factor + 1) * part.lanes).collect();
+                        let half = b.shuffle(column, column, half);
+                        *sum = b.group_multiply_add(GroupKind::Short, pair, half, *sum);
+                    }
+                }
+            }
+        }
     }
 
     /// Divides the outputs of a transform by their factor, which is exact.
@@ -91,6 +147,13 @@ impl Nest<'_> {
         };
         values.into_iter().map(|row| row.into_iter().map(&mut divide).collect()).collect()
     }
+}
+
+/// The first numbers of all pairs, and then the second ones.
+fn split(b: &mut FunctionBuilder, pairs: ValueId) -> ValueId {
+    let count = b.ty(pairs).lanes / 2;
+    let lanes = (0..2 * count).map(|lane| lane % count * 2 + lane / count).collect();
+    b.shuffle(pairs, pairs, lanes)
 }
 
 impl Half {

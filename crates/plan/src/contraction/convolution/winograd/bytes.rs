@@ -6,6 +6,9 @@
 //! With a window of one tap, nothing is transformed: pixels and weights are widened to 16 bits
 //! once, in place of once for each product.
 //!
+//! Where an instruction multiplies four numbers of 16 bits by one, a pair takes two of them. The
+//! direct sum takes as many for its products, but more to read bytes and to add products.
+//!
 //! A pixel's frequency has two halves: each has two bytes of every group of four input features,
 //! the even and the odd ones. Groups are those of the direct sum, whose panels become the
 //! transformed kernel at run time. An object therefore stores each weight once, in one byte.
@@ -15,7 +18,7 @@ use crate::contraction::convolution::{ConvolutionDims, DensePlan};
 use crate::contraction::grouping::{Factors, GROUP_BYTES, Sums};
 use crate::contraction::tile;
 use crate::packing::Packing;
-use target::Target;
+use target::{ShortProducts, Target};
 
 /// Factors of 32 bits.
 pub(super) const PAIR: i64 = 2;
@@ -30,6 +33,19 @@ const MOST_INPUTS: i64 = (1 << 31) / (4 * 9 * 255 * 128);
 /// Cost of a product of the direct sum, which moves signs or widens bytes, relative to one of a
 /// pair.
 const DIRECT: f64 = 1.5;
+
+/// Cost of a product of the direct sum in halves, in instructions of which a pair takes
+/// [`BY_LANE`]. By LLVM's models, the inner loops take 2.5 times the cycles of such an instruction
+/// on a Cortex-A53, which executes one at a time, and 1.2 on a Cortex-A72, which executes
+/// multiplications and additions of pairs together.
+const DIRECT_HALVES: f64 = 1.8;
+
+/// Instructions of a product of a pair if each multiplies by one lane.
+const BY_LANE: f64 = 2.0;
+
+/// Registers for each patch of a tile whose factors are lanes: two for sums, one for factors, and a
+/// share of those for the kernel.
+const REGISTERS_BY_LANE: u32 = 4;
 
 /// Chooses patches in place of a direct sum of bytes, if they are possible and pay off.
 pub(in super::super) fn choose(
@@ -48,7 +64,8 @@ pub(in super::super) fn choose(
     if !is_chosen {
         return None;
     }
-    let plan = lay_out(&in_pairs(dims), transform, ELEMENT, false, target);
+    let machine = machine(dims, target)?;
+    let plan = lay_out(&in_pairs(dims), transform, ELEMENT, false, &machine);
     let plan = WinogradPlan { bytes: Some(Box::new(direct.clone())), ..plan };
     Some(plan).filter(|plan| plan.scratch.bytes <= super::MAX_SCRATCH)
 }
@@ -61,18 +78,32 @@ pub(in super::super) fn costs(
     target: &Target,
 ) -> Option<(f64, f64)> {
     let grouping = direct.grouping?;
-    let is_possible = target.has_short_products
-        && grouping.is_widened
-        && grouping.sums == Sums::Lanes
+    let direct_product = match (target.short_products?, grouping.sums) {
+        (ShortProducts::Neighbors, Sums::Lanes) => DIRECT,
+        (ShortProducts::ByLane, Sums::Halves) => DIRECT_HALVES,
+        _ => return None,
+    };
+    let is_possible = grouping.is_widened
         && matches!(grouping.factors, Factors::Bytes { .. })
         && direct.kernel_packing == Packing::Constant
         && dims.inputs % GROUP_BYTES == 0;
     let fits = |transform: &Transform| transform.scale == 1 || dims.inputs <= MOST_INPUTS;
     let transform = transform(dims).filter(|transform| is_possible && fits(transform))?;
     let pairs = in_pairs(dims);
+    let cost = cost(&pairs, transform, ELEMENT, false, &machine(dims, target)?);
+    Some((cost, direct_product * plain_cost(&pairs, ELEMENT)))
+}
+
+/// The machine's registers and products.
+fn machine(dims: &ConvolutionDims, target: &Target) -> Option<Machine> {
     let machine = Machine::of(target, ELEMENT, tile::panel(dims.outputs, ELEMENT as usize));
-    let cost = cost(&pairs, transform, ELEMENT, false, &machine);
-    Some((cost, DIRECT * plain_cost(&pairs, ELEMENT)))
+    Some(match target.short_products? {
+        ShortProducts::Neighbors => machine,
+        ShortProducts::ByLane => {
+            let most_rows = i64::from(target.vector_registers / REGISTERS_BY_LANE);
+            Machine { most_rows, product: BY_LANE, ..machine }
+        }
+    })
 }
 
 /// The transform for the window, if there is one.
