@@ -154,6 +154,11 @@ pub(crate) fn describe_arm(target: &mut Target) {
     if neon {
         target.byte_products = Some(ByteProducts::Halves);
         target.short_products = Some(ShortProducts::ByLane);
+        if !target.has("neon", false) {
+            // Debian's LLVM uses NEON of ARMv7 only if the features name it.
+            let separator = if target.features.is_empty() { "" } else { "," };
+            target.features = format!("{}{separator}+neon", target.features);
+        }
     } else {
         target.vector_bytes = 4;
     }
@@ -164,7 +169,7 @@ pub(crate) fn describe_arm(target: &mut Target) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ByteProducts, Target};
+    use crate::{ByteProducts, ShortProducts, Target};
 
     #[test]
     fn long_vectors_are_those_of_the_processor() {
@@ -212,6 +217,11 @@ mod tests {
         let linux = "armv7-unknown-linux-gnueabihf";
         assert_eq!(arm(linux, "", "").vector_bytes, 16);
         assert_eq!(arm(linux, "", "-neon").lanes(4), 1);
+        // The code generator gets the features that the plan relies on.
+        let features = [("", "+neon"), ("+vfp4", "+vfp4,+neon"), ("+neon", "+neon"), ("-neon", "-neon")];
+        assert!(features.iter().all(|(of, expected)| arm(linux, "cortex-a7", of).features == *expected));
+        let shorts = |cpu: &str, features: &str| arm(linux, cpu, features).short_products;
+        assert_eq!([shorts("", ""), shorts("", "-neon")], [Some(ShortProducts::ByLane), None]);
         assert_eq!(arm("thumbv7em-none-eabi", "cortex-m4", "").lanes(4), 1);
         let products = |triple, cpu| arm(triple, cpu, "").byte_products;
         assert_eq!(products("thumbv7em-none-eabihf", "cortex-m4"), Some(ByteProducts::Dual));

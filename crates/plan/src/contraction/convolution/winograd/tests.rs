@@ -136,3 +136,43 @@ fn bytes_are_transformed_where_products_take_several_instructions() {
     assert!(plan(7, 512).by_columns && !plan(28, 32).by_columns && !plan(112, 256).by_columns);
     assert!(plan(7, 512).kernel_bytes() < plan(7, 512).panels.bytes());
 }
+
+#[test]
+fn bytes_are_multiplied_by_lanes_without_dot_products() {
+    let dims = same(1, 28, 128, 128);
+    let choose = |dims: &ConvolutionDims, triple: &str, [cpu, features]: [&str; 2], allowed: Winograd| {
+        let target = Target::new(triple, cpu, features).expect("a valid triple");
+        let types = [PrimitiveType::S8, PrimitiveType::S8, PrimitiveType::S32];
+        let direct = dense::of_groups(types, dims, &target).expect("tiles");
+        bytes::choose(dims, &direct, allowed, &target)
+    };
+    let pointwise = {
+        let mut dims = same(1, 28, 128, 128);
+        dims.spatial.iter_mut().for_each(|d| d.window = WindowDimension::of_size(1));
+        dims
+    };
+    let (arm64, arm32) = ("aarch64-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf");
+    for (triple, cpu, features, rows) in [
+        (arm64, "", "", 8),
+        (arm64, "cortex-a53", "", 8),
+        (arm64, "cortex-a72", "", 8),
+        (arm32, "", "", 4),
+        (arm32, "cortex-a7", "", 4),
+        (arm64, "", "+dotprod", 0),
+        (arm64, "neoverse-n1", "", 0),
+        (arm64, "neoverse-n2", "", 0),
+    ] {
+        let of = |dims: &ConvolutionDims, allowed| choose(dims, triple, [cpu, features], allowed);
+        let plan = of(&dims, Winograd::Small);
+        let tile = plan.as_ref().map(|plan| plan.tile);
+        let fits = |tile: Tile| (rows - 1..=rows).contains(&tile.rows) && tile.vectors == 2;
+        assert!(tile.map_or(rows == 0, fits), "{triple} {cpu} {features} {tile:?}");
+        assert_eq!(plan.as_ref().is_some_and(WinogradPlan::has_halves), rows > 0);
+        assert_eq!(of(&same(1, 32, 16, 16), Winograd::Small).is_some(), rows > 0, "{triple} {cpu}");
+        // Few features, and a window of one tap, which has nothing to save.
+        assert!(of(&same(1, 3, 4, 4), Winograd::Small).is_none(), "{triple} {cpu}");
+        assert!(of(&pointwise, Winograd::Small).is_none(), "{triple} {cpu}");
+        assert!(of(&dims, Winograd::Never).is_none());
+        assert_eq!(of(&pointwise, Winograd::Forced(1)).is_some(), rows > 0, "{triple} {cpu}");
+    }
+}
