@@ -35,9 +35,8 @@ const MOST_INPUTS: i64 = (1 << 31) / (4 * 9 * 255 * 128);
 const DIRECT: f64 = 1.5;
 
 /// Cost of a product of the direct sum in halves, in instructions of which a pair takes
-/// [`BY_LANE`]. By LLVM's models, the inner loops take 2.5 times the cycles of such an instruction
-/// on a Cortex-A53, which executes one at a time, and 1.2 on a Cortex-A72, which executes
-/// multiplications and additions of pairs together.
+/// [`BY_LANE`]. By LLVM's models, it is 2.7 on a Cortex-A53, which executes one instruction at a
+/// time, and 1.2 on a Cortex-A72, which multiplies and adds pairs of products at the same time.
 const DIRECT_HALVES: f64 = 1.8;
 
 /// Instructions of a product of a pair if each multiplies by one lane.
