@@ -324,17 +324,22 @@ fn group_findings_with(
         let instruction = if rows == 1 { of_one_row(instruction) } else { instruction };
         let target = Target::new(triple, cpu, features).expect("a triple");
         let assembly = assembly_with(text, &target, winograd);
-        let products = |inner: &InnerLoop<'_>| {
-            let name =
-                |line: &str| line.trim_start_matches("{vex}").split_whitespace().next().map(str::to_owned);
-            inner.count(|line| name(line).is_some_and(|name| name.starts_with(instruction)))
+        let is_product = |line: &str| {
+            let name = line.trim_start_matches("{vex}").split_whitespace().next();
+            name.is_some_and(|name| name.starts_with(instruction))
         };
+        let products = |inner: &InnerLoop<'_>| inner.count(is_product);
         let loops = inner_loops(&assembly);
         let hot: Vec<_> = loops.iter().filter(|inner| products(inner) >= 4).collect();
         if hot.is_empty() {
             found.push(format!("{name} on {triple} {cpu}: expected an inner loop with {instruction}"));
         }
         for inner in hot {
+            // A factor is a lane of a vector, which no instruction has to broadcast.
+            let broadcasts = inner.count(|line| is_product(line) && !line.contains('['));
+            if ["smlal", "vmlal.s16"].contains(&instruction) && broadcasts > 0 {
+                found.push(format!("{name} on {cpu}: {broadcasts} products without a lane"));
+            }
             // 32-bit Arm has few registers for addresses.
             let is_relevant = |line: &&str| !triple.starts_with("arm") || moves_numbers(line);
             let stack: Vec<&str> = inner.stack().into_iter().filter(is_relevant).collect();
