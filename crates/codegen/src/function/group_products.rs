@@ -262,8 +262,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         if lanes == 1 { self.extract(sum, 0) } else { Ok(sum.into()) }
     }
 
-    /// Emits `c` plus a product of numbers of 16 bits per lane. If all lanes of the first factors are
-    /// one lane of a vector, NEON's instruction names that lane as its last operand.
+    /// Emits `c` plus a product of numbers of 16 bits per lane. If all lanes of the first factors
+    /// are one lane of a vector, NEON's instruction names that lane as its last operand.
     fn short_multiply_add(&self, a: ValueId, b: ValueId, c: ValueId) -> Result<BasicValueEnum<'c>> {
         let target = self.module.target;
         let (a, b, sum) = (self.vector(a)?, self.vector(b)?, self.vector(c)?);

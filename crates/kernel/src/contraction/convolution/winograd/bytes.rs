@@ -81,8 +81,8 @@ impl Nest<'_> {
         })
     }
 
-    /// Number of pairs that [`Self::accumulate_by_lane`] multiplies at a time: those of a vector, or
-    /// of half of one where registers are few.
+    /// Number of pairs that [`Self::accumulate_by_lane`] multiplies at a time: those of a vector,
+    /// or of half of one where registers are few.
     pub(super) fn steps_by_lane(&self, target: &Target) -> i64 {
         let is_even = self.winograd.summands(self.dims) % 4 == 0;
         if is_even && target.vector_registers >= 32 { 4 } else { 2 }
