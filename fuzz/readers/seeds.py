@@ -181,6 +181,15 @@ def add_compiled():
             for path in sorted(pathlib.Path(folder).rglob("*")):
                 if path.suffix in (".o", ".a", ".obj", ".lib", ".wasm"):
                     add("metadata", path.read_bytes())
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["--multiversion", "none", "--kernel-cache", f"{folder}/kernels"]
+        subprocess.run([tool, "build", *model, *flags, "-o", f"{folder}/layer"], capture_output=True, check=True)
+        # What follows the magic number and the hash.
+        for entry in sorted(pathlib.Path(folder, "kernels").iterdir()):
+            content = entry.read_bytes()[8 + 32 :]
+            add("kernel-cache", content)
+            # The object without frames.
+            add("kernel-cache", bytes(8) + content[content.find(b"\x7fELF") :])
 
 
 add_small()

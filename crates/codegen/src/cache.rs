@@ -46,8 +46,8 @@ impl UnitCache for MemoryCache {
     }
 }
 
-/// Magic number of entries: kind and version of their contents.
-const MAGIC: &[u8; 8] = b"tfcunit2";
+/// Magic number of the entries of units: the kind and the version of their contents.
+pub const UNIT_MAGIC: &[u8; 8] = b"tfcunit2";
 const HASH_BYTES: usize = 32;
 
 /// Returns the key of a unit. `settings` are the LLVM settings that are not part of the code.
@@ -57,7 +57,7 @@ pub(crate) fn key(module: &Module<'_>, machine: &TargetMachine, settings: &str) 
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    add(MAGIC);
+    add(UNIT_MAGIC);
     add(env!("CARGO_PKG_VERSION").as_bytes());
     add(llvm::version().as_bytes());
     add(machine.get_triple().as_str().to_bytes());
@@ -105,12 +105,12 @@ pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
         payload.extend(bytes.to_le_bytes());
     }
     payload.extend(&generated.object);
-    seal(MAGIC, key, &payload)
+    seal(UNIT_MAGIC, key, &payload)
 }
 
 /// Parses an entry. `None` if [`encode`] did not write it for this key.
 pub(crate) fn decode(key: &str, entry: &[u8]) -> Option<Generated> {
-    let mut rest = unseal(MAGIC, key, entry)?;
+    let mut rest = unseal(UNIT_MAGIC, key, entry)?;
     let mut frames = BTreeMap::new();
     for _ in 0..number(&mut rest)? {
         let length = usize::try_from(number(&mut rest)?).ok()?;
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn counts_beyond_the_entry_end_the_search() {
         let payload = u64::MAX.to_le_bytes();
-        let mut entry = MAGIC.to_vec();
+        let mut entry = UNIT_MAGIC.to_vec();
         entry.extend(hash("k", &payload));
         entry.extend(payload);
         assert!(decode("k", &entry).is_none());

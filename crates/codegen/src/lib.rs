@@ -23,7 +23,7 @@ mod translate;
 mod units;
 mod version;
 
-pub use cache::{MemoryCache, UnitCache, seal, unseal};
+pub use cache::{MemoryCache, UNIT_MAGIC, UnitCache, seal, unseal};
 pub use device::{
     DeviceImage, DeviceMemory, ImageKind, bundle, compile_device_entry, compile_kernels, kernel_symbol,
 };

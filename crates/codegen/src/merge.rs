@@ -56,6 +56,18 @@ struct Merged<'a> {
     symbols: BTreeMap<Vec<u8>, SymbolId>,
 }
 
+/// Upper bound of the alignment of a section: that of the largest pages that Linux has by default.
+const MAX_ALIGNMENT: u64 = 1 << 16;
+
+/// Upper bound of the size of a section that has no contents in the object.
+const MAX_SIZE: u64 = 1 << 47;
+
+/// Returns the position of an offset within an object's part of a section.
+fn position(place: u64, offset: u64) -> Result<u64> {
+    let position = place.checked_add(offset).filter(|&position| position <= MAX_SIZE);
+    position.ok_or_else(|| Error::internal(format!("offset {offset:#x} in LLVM's object is too large")))
+}
+
 fn broken(e: object::Error) -> Error {
     Error::internal(format!("cannot parse LLVM's object: {e}"))
 }
@@ -87,7 +99,17 @@ impl Merged<'_> {
                 id
             });
             let align = section.align().max(1);
-            let place = if sh_type == elf::SHT_NOBITS {
+            if !align.is_power_of_two() || align > MAX_ALIGNMENT || section.size() > MAX_SIZE {
+                return Err(Error::internal(format!(
+                    "a section of LLVM's object has {} bytes aligned to {align}",
+                    section.size()
+                )));
+            }
+            let is_empty = sh_type == elf::SHT_NOBITS;
+            if self.writer.section_mut(id).is_bss() != is_empty {
+                return Err(Error::internal("sections of one name in LLVM's objects differ in type"));
+            }
+            let place = if is_empty {
                 self.writer.append_section_bss(id, section.size(), align)
             } else {
                 self.writer.append_section_data(id, section.data().map_err(broken)?, align)
@@ -119,7 +141,7 @@ impl Merged<'_> {
             if is_label && !is_in_code {
                 symbols.insert(
                     symbol.index().0,
-                    (self.writer.section_symbol(section), place + symbol.address()),
+                    (self.writer.section_symbol(section), position(place, symbol.address())?),
                 );
                 continue;
             }
@@ -135,7 +157,7 @@ impl Merged<'_> {
             let st_other = if is_visible { st_other } else { st_other.with_visibility(elf::STV_DEFAULT) };
             let id = self.writer.add_symbol(Symbol {
                 name: symbol.name_bytes().map_err(broken)?.to_vec(),
-                value: symbol.address() + place,
+                value: position(place, symbol.address())?,
                 size: symbol.size(),
                 kind: symbol.kind(),
                 scope,
@@ -156,6 +178,9 @@ impl Merged<'_> {
     fn add_references(&mut self, reader: &Reader<'_>, symbols: &mut Symbols) -> Result<()> {
         for symbol in reader.symbols().filter(ObjectSymbol::is_undefined) {
             let name = symbol.name_bytes().map_err(broken)?;
+            if symbol.kind() == SymbolKind::Section {
+                return Err(Error::internal("LLVM's object refers to a section of no object"));
+            }
             let id = match self.symbols.get(name) {
                 Some(&id) => id,
                 None => {
@@ -192,7 +217,7 @@ impl Merged<'_> {
                 let &(symbol, added) =
                     target.ok_or_else(|| Error::internal("a relocation refers to an unknown symbol"))?;
                 let relocation = Relocation {
-                    offset: place + offset,
+                    offset: position(place, offset)?,
                     symbol,
                     addend: relocation.addend().wrapping_add_unsigned(added),
                     flags: RelocationFlags::Elf { r_type },

@@ -97,10 +97,11 @@ fn existing_range(bytes: &[u8], target: &Target, name: &str, size: u64) -> Resul
     if offset.checked_add(size).is_none_or(|end| end > available) {
         return Err(Error::internal(format!("the section of symbol '{name}' is too small")));
     }
-    let start = usize::try_from(start + offset)
-        .map_err(|_| Error::internal("an offset exceeds the address space"))?;
-    Ok(start
-        ..start + usize::try_from(size).map_err(|_| Error::internal("a size exceeds the address space"))?)
+    let range = || {
+        let start = start.checked_add(offset)?;
+        Some(usize::try_from(start).ok()?..usize::try_from(start.checked_add(size)?).ok()?)
+    };
+    range().ok_or_else(|| Error::internal("an offset in the object exceeds the address space"))
 }
 
 /// Returns the sizes of the functions that the object defines, in address order.
@@ -121,7 +122,7 @@ pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<Functi
     let code_end = file
         .sections()
         .filter(|s| s.kind() == object::SectionKind::Text)
-        .map(|s| s.address() + s.size())
+        .map(|s| s.address().saturating_add(s.size()))
         .max()
         .unwrap_or(0);
     let ends: Vec<u64> = functions.iter().skip(1).map(|f| f.0).chain([code_end]).collect();

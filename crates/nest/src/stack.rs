@@ -53,8 +53,8 @@ pub fn bound(calls: &[Calls], frames: &BTreeMap<String, u64>) -> u64 {
     let mut depths: BTreeMap<&str, u64> = BTreeMap::new();
     for function in calls {
         let below = function.callees.iter().filter_map(|callee| depths.get(callee.as_str())).max();
-        let own = CALL_BYTES + frames.get(&function.caller).copied().unwrap_or(0);
-        depths.insert(&function.caller, own + below.copied().unwrap_or(0));
+        let own = CALL_BYTES.saturating_add(frames.get(&function.caller).copied().unwrap_or(0));
+        depths.insert(&function.caller, own.saturating_add(below.copied().unwrap_or(0)));
     }
     calls.last().and_then(|entry| depths.get(entry.caller.as_str())).copied().unwrap_or(0)
 }

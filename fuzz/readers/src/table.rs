@@ -5,9 +5,11 @@
 //! The fuzz target and a test of the workspace share this table.
 
 use bytes::Bytes;
+use codegen::{CodegenOptions, Constants, UnitCache};
 use report::Report;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use support::Result;
 use terminal::Screen;
 use tf::checkpoint::Checkpoint;
@@ -49,6 +51,7 @@ pub const READERS: &[Reader] = &[
     Reader { name: "metadata", read: |bytes, _| done(metadata(bytes)) },
     Reader { name: "report", read: |bytes, _| done(saved_report(bytes)) },
     Reader { name: "budget", read: |bytes, _| on_text(bytes, budget) },
+    Reader { name: "kernel-cache", read: |bytes, _| done(kernel_cache(bytes)) },
 ];
 
 /// Limit of arrays in archives and idx files. The tool's limit is above this machine's memory.
@@ -308,4 +311,30 @@ fn budget(text: &str) -> Result<()> {
     drop(report::github(&budget.file, &findings));
     drop(report::junit(&budget.file, &findings));
     Ok(())
+}
+
+/// Stands in for the kernel cache: each key has an intact entry with these contents.
+#[derive(Debug)]
+struct OneEntry(Vec<u8>);
+
+impl UnitCache for OneEntry {
+    fn get(&self, key: &str) -> Option<Vec<u8>> {
+        Some(codegen::seal(codegen::UNIT_MAGIC, key, &self.0))
+    }
+
+    fn put(&self, _: &str, _: &[u8]) {}
+}
+
+/// The contents of an entry of the kernel cache, from which an object is made. Its hash only shows
+/// that a program has stored it under its key.
+fn kernel_cache(bytes: &[u8]) -> Result<()> {
+    let program = nest::parse("entry fn \"entry\" (v0 \"frame\": ptr align 8) {\n}\n")?;
+    let target = target::Target::new("x86_64-pc-linux", "", "")?;
+    let cache = Arc::new(OneEntry(bytes.to_vec()));
+    let options = CodegenOptions { cache: Some(cache), ..CodegenOptions::new("entry") };
+    // Of several units, the objects are merged. The number of frames comes first.
+    if let Some((_, object)) = bytes.split_first_chunk::<8>() {
+        done(codegen::merge_objects(&[object.to_vec(), object.to_vec()]));
+    }
+    codegen::compile(&program, &target, &options, &Constants::from_bytes(&[1; 100])).map(drop)
 }
