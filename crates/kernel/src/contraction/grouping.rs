@@ -31,7 +31,12 @@ pub(crate) fn multiply_add(
     } else {
         x
     };
-    let kind = match (grouping.factors, grouping.sums) {
+    b.group_multiply_add(kind(grouping), x, y, sum)
+}
+
+/// Returns the factors of a group, by which instructions differ.
+pub(crate) fn kind(grouping: Grouping) -> GroupKind {
+    match (grouping.factors, grouping.sums) {
         (Factors::Bytes { .. }, Sums::Halves) => GroupKind::SignedByteHalves,
         (Factors::Bytes { .. }, Sums::Across) => GroupKind::SignedByteVectors,
         (Factors::Bytes { is_signed: true, .. }, Sums::Lanes) if grouping.moves_signs => {
@@ -43,8 +48,7 @@ pub(crate) fn multiply_add(
         (Factors::Bytes { is_signed: false, .. }, Sums::Pairs) => GroupKind::UnsignedBytePairs,
         (Factors::Bf16, Sums::Pairs) => GroupKind::Bf16Pairs,
         (Factors::Bf16, _) => GroupKind::Bf16,
-    };
-    b.group_multiply_add(kind, x, y, sum)
+    }
 }
 
 /// Sixteen bytes.

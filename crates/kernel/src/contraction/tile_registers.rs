@@ -1,13 +1,14 @@
 //! Register tiles whose sums are in tile registers (AMX): up to two by two registers of 16 rows and
 //! 16 columns. The epilogue reads the sums from memory.
 
+use super::grouping::kind;
 use super::tile::{Columns, StoredSums, sums_slot};
 use crate::context::KernelContext;
 use nest::{
     FunctionBuilder, GroupKind, LEFT_TILES, RIGHT_TILES, RegionBuilder as _, SUM_TILES, ScalarType,
     TILE_ROWS, TileOperation, Type, ValueId,
 };
-use plan::{Factors, GROUP_BYTES, Grouping, PanelLayout};
+use plan::{GROUP_BYTES, Grouping, PanelLayout};
 use support::Result;
 
 /// Bytes of a row of a register of sums.
@@ -35,11 +36,7 @@ impl TileRegisters {
         groups: i64,
     ) -> Option<Self> {
         let grouping = grouping.filter(|grouping| grouping.is_in_tiles())?;
-        let kind = match grouping.factors {
-            Factors::Bytes { is_signed: true, .. } => GroupKind::SignedBytes,
-            Factors::Bytes { is_signed: false, .. } => GroupKind::UnsignedBytes,
-            Factors::Bf16 => GroupKind::Bf16,
-        };
+        let kind = kind(grouping);
         let of_registers = plan::tile_rows(i64::from(rows.clone().into_iter().max().unwrap_or(1)));
         let are_shared = rows.into_iter().all(|rows| plan::covers_rows(of_registers, rows.into()));
         Some(Self { kind, rows: of_registers, groups: plan::tile_groups(groups), are_shared })

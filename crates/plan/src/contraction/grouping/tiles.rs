@@ -113,7 +113,7 @@ pub(crate) fn pay_off([m, n, groups]: [i64; 3], lanes: u32) -> bool {
     let tiles = parts(m, i64::from(tile.rows)) as f64 * parts(n, tile.columns()) as f64;
     let in_tiles = tiles * cycles(i64::from(tile.rows), tile.columns(), groups, 1);
     let vectors = m as f64 * parts(n, i64::from(lanes)) as f64;
-    in_tiles < LEAST_GAIN * vectors * (groups as f64 / 2.0 + OF_LANES)
+    are_faster(in_tiles, vectors * (groups as f64 / 2.0 + OF_LANES))
 }
 
 /// True if tile registers take enough less time than vector registers.
