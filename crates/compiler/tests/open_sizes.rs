@@ -17,6 +17,8 @@ const MOST: [i64; 3] = [2, 40, 40];
 struct Windowed {
     /// The operation on `x` and `k` with the window.
     operation: &'static str,
+    /// An operation on its result `y` and `w` that keeps the sizes, and the sizes of `w`.
+    then: Option<(&'static str, [i64; 4])>,
     /// The sizes of `k`.
     kernel: [i64; 4],
     /// Number of features of `x`.
@@ -32,7 +34,7 @@ struct Windowed {
 impl Windowed {
     /// The module for these sizes, or for all of them, which are then parameters.
     fn text(self, sizes: Option<[i64; 3]>) -> String {
-        let Self { operation, kernel, inputs, outputs, results, .. } = self;
+        let Self { operation, then, kernel, inputs, outputs, results, .. } = self;
         let array = |sizes: [i64; 3], features: i64, is_open: [bool; 3]| {
             let size = |d: usize| format!("{}{}", if is_open[d] { "<=" } else { "" }, sizes[d]);
             format!("f32[{},{},{},{features}]", size(0), size(1), size(2))
@@ -57,13 +59,22 @@ impl Windowed {
             last = format!("x{}", d + 1);
         }
         let result = array(after, outputs, open);
+        let then = match then {
+            None => String::new(),
+            Some((then, sizes)) => format!(
+                "w = f32[{}] constant({})\n y2 = {result} {then}\n",
+                sizes.map(|size| size.to_string()).join(","),
+                text_of(&sizes, &mut numbers(&sizes, 11).scalars()),
+            ),
+        };
+        let last_result = if then.is_empty() { "y" } else { "y2" };
         let parameters =
             if sizes.is_none() { ", size_parameters={ (2, 1, 2), (3, 3, 40), (4, 3, 40) }" } else { "" };
         format!(
             "HloModule m{parameters}\n\
              max {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b)\n}}\n\
-             ENTRY main {{\n{body} y = {result} {}\n one = f32[] constant(1)\n ones = {} broadcast(one), dimensions={{}}\n \
-             ROOT z = {result} add(y, ones)\n}}\n",
+             ENTRY main {{\n{body} y = {result} {}\n {then} one = f32[] constant(1)\n ones = {} broadcast(one), dimensions={{}}\n \
+             ROOT z = {result} add({last_result}, ones)\n}}\n",
             operation.replace("x,", &format!("{last},")),
             array(after, outputs, [false; 3]),
         )
@@ -73,6 +84,15 @@ impl Windowed {
 fn module(text: &str) -> Result<Module> {
     let program = HloProgram::parse_hlo(text, &mut PassRun { disabled: &[], observer: &mut NoObserver })?;
     Ok(program.program.module)
+}
+
+/// The text of a constant with these elements.
+fn text_of(sizes: &[i64], elements: &mut impl Iterator<Item = Scalar>) -> String {
+    let Some((&size, inner)) = sizes.split_first() else {
+        return elements.next().map_or(String::new(), |element| number(element).to_string());
+    };
+    let parts: Vec<String> = (0..size).map(|_| text_of(inner, elements)).collect();
+    format!("{{{}}}", parts.join(","))
 }
 
 /// Numbers from -1 to 1.
@@ -118,10 +138,18 @@ fn check(windowed: Windowed) -> Result<()> {
                 *place = values.next().map_or(0.0, number);
             }
         }
-        let whole = Literal::from_elements(&[MOST[0], MOST[1], MOST[2], windowed.inputs], &junk);
-        let mut arguments = vec![whole, kernel.clone()];
-        arguments.extend(sizes.map(|size| Literal::scalar(size as i32)));
-        let mut session = executable.session(&arguments)?;
+        let own = [MOST[0], MOST[1], MOST[2], windowed.inputs];
+        let of_sizes = |x: &[f32], sizes: [i64; 3]| {
+            let mut arguments = vec![Literal::from_elements(&own, x), kernel.clone()];
+            arguments.extend(sizes.map(|size| Literal::scalar(size as i32)));
+            arguments
+        };
+        // A run of the largest size leaves numbers in all memory.
+        let mut session = executable.session(&of_sizes(&vec![7.0; junk.len()], MOST))?;
+        session.run()?;
+        for (number, argument) in of_sizes(&junk, sizes).iter().enumerate() {
+            session.set_argument(number, argument)?;
+        }
         let before = session.whole_results()?.remove(0);
         session.run()?;
         let after = session.whole_results()?.remove(0);
@@ -169,6 +197,7 @@ fn check(windowed: Windowed) -> Result<()> {
 fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
     let same = |operation, kernel: [i64; 4], inputs, outputs| Windowed {
         operation,
+        then: None,
         kernel,
         inputs,
         outputs,
@@ -177,6 +206,7 @@ fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
     };
     let halved = |operation, kernel: [i64; 4], inputs, outputs| Windowed {
         operation,
+        then: None,
         kernel,
         inputs,
         outputs,
@@ -201,6 +231,46 @@ fn convolutions_and_pools_end_at_the_size_of_the_run() -> Result<()> {
             )
         },
         same("convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f", [1, 1, 4, 8], 4, 8),
+        // Chains: what is between the convolutions exceeds the cache. In the first one, a mask
+        // hides what the second convolution reads beyond the size.
+        Windowed {
+            then: Some((
+                "convolution(y, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=96",
+                [3, 3, 1, 96],
+            )),
+            ..same("convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f", [1, 1, 8, 96], 8, 96)
+        },
+        Windowed {
+            then: Some(("convolution(y, w), window={size=1x1}, dim_labels=b01f_01io->b01f", [1, 1, 96, 96])),
+            ..same(
+                "convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=96",
+                [3, 3, 1, 96],
+                96,
+                96,
+            )
+        },
+        // The first convolution computes no sums of pixels that a mask hides, in lines and in
+        // patches.
+        Windowed {
+            then: Some((
+                "convolution(y, w), window={size=5x5 pad=2_2x2_2}, dim_labels=b01f_01io->b01f",
+                [5, 5, 16, 16],
+            )),
+            ..same("convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f", [1, 1, 8, 16], 8, 16)
+        },
+        Windowed {
+            then: Some((
+                "convolution(y, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+                [3, 3, 64, 64],
+            )),
+            lines: 2,
+            ..same(
+                "convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+                [3, 3, 32, 64],
+                32,
+                64,
+            )
+        },
         same(
             "convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=8",
             [3, 3, 1, 8],

@@ -7,6 +7,7 @@ pub(super) mod depthwise;
 mod general;
 mod gradient;
 pub(super) mod grid;
+mod pixels;
 mod streams;
 mod walk;
 mod winograd;

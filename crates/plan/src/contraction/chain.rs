@@ -59,7 +59,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ch
         .filter(|cut| cut.scratch_bytes <= MAX_SCRATCH)
         .ok_or_else(|| Error::unsupported("chain of convolutions that cannot be divided into bands"))?;
     let dims: Vec<ConvolutionDims> = stages.iter().map(|stage| stage.dims.clone()).collect();
-    let lines = bands::lines(&dims, cut.per_image)
+    let lines = bands::lines(&dims, cut.per_image, has_sizes(fusion.module))
         .ok_or_else(|| Error::unsupported("chain of convolutions without lines"))?;
     let operands = fusion.caller[fusion.instruction].operands().len();
     let (mut planned, mut packed, mut band) = (Vec::new(), Vec::new(), 0);
@@ -86,6 +86,11 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ch
     let tasks = lines[0].len() as i64;
     let plan = ChainPlan { stages: planned };
     Ok(KernelPlan { packed, tasks, worker_scratch_bytes: band, ..KernelPlan::new(plan) })
+}
+
+/// True if sizes are known only in each run.
+fn has_sizes(module: &Module) -> bool {
+    !module.size_parameters().is_empty()
 }
 
 /// A convolution of a body, and the last instruction of its epilogue.
@@ -160,6 +165,8 @@ fn needs_features_only(fusion: &Fusion<'_>) -> bool {
             Op::Broadcast { dimensions }
                 if is_inside && dimensions.iter().all(|&d| d + 1 == shape.rank()) => {}
             Op::Constant { literal } if is_inside && literal.is_splat() => {}
+            // Part of a mask of the elements within the size of the run.
+            Op::Iota { .. } if is_inside && has_sizes(fusion.module) => {}
             op if is_inside && op.is_elementwise() => {
                 pending.extend(body[id].operands());
             }
@@ -179,6 +186,7 @@ fn stage(fusion: &Fusion<'_>, id: InstructionId) -> Result<cost::Stage> {
     let operands = body[id].operands();
     let (input, kernel, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
     let (form, dims) = ConvolutionDims::of(body[id].op(), input, kernel, result)?;
+    let dims = dims.within(fusion.module);
     if form != ConvolutionForm::Canonical {
         return Err(Error::unsupported("kernel gradient in a chain of convolutions"));
     }
@@ -211,9 +219,7 @@ pub fn chain_saving(
 ) -> Option<u64> {
     // Bands of lines pay in a processor's cache; a device has no task large enough for one.
     let on_device = targets.iter().any(|target| target.gpu.is_some());
-    // Bands have fixed numbers of lines, while loops over a whole image end at the size of the run.
-    let has_sizes = !module.size_parameters().is_empty();
-    if on_device || has_sizes || chain.len() < 2 || chain.len() > MAX_STAGES {
+    if on_device || chain.len() < 2 || chain.len() > MAX_STAGES {
         return None;
     }
     let (mut stages, mut views) = (Vec::new(), Vec::new());

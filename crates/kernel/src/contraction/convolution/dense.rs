@@ -3,8 +3,9 @@
 mod reduction;
 
 use super::grid::Grid;
+use super::pixels::Pixels;
 use super::streams::Streams;
-use super::walk::{self, Pixels, tiles_in_order};
+use super::walk::{self, tiles_in_order};
 use super::{PanelBody, finish};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -56,6 +57,8 @@ pub(in crate::contraction) fn emit(
     } else {
         cx.div_rem(task, dense.feature_chunks)?
     };
+    let shown = registers.map(|_| grid.clone().without_hidden());
+    let grid = shown.as_ref().unwrap_or(grid);
     let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
     let span = walk::span(cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
     let mut body = |cx: &mut KernelContext<'_>, group: Index| {
@@ -118,32 +121,70 @@ impl Nest<'_> {
         column: &Index,
         parts: &[Columns],
     ) -> Result<()> {
-        let (dims, features) = (self.dims, self.dims.groups * self.dims.inputs);
-        let input_size = self.input_type.byte_size() as i64;
-        let number = cx.scalar_value(group)?;
-        let input = cx.offset(self.input, pixels.input, features * input_size);
-        let input = cx.offset(input, number, dims.inputs * input_size);
-        let place = self.place(cx, group, column, parts)?;
-        let kernel = cx.offset(place.pointer, pixels.tap, self.dense.inputs * place.row);
-        let rows = (0..i64::from(pixels.count))
-            .map(|row| cx.mul_constant(pixels.input_step, row * features * input_size))
-            .collect();
-        let ahead = self.next_panels(cx, pixels, column, &place)?;
+        let (dims, grouping) = (self.dims, self.dense.grouping);
         let first = group.times(dims.outputs).plus(column);
-        let reduction = Reduction {
-            nest: self,
-            pixels,
-            place,
-            rows,
-            parts,
-            ahead: ahead.map_or(0, |a| a.1),
-            first: first.clone(),
-        };
         // The range of the pixel's number is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        if let Some(registers) = self.registers {
-            return self.in_registers(cx, registers, &reduction, column, [input, kernel]);
-        }
+        let sums = if pixels.is_hidden {
+            self.zeros(cx, pixels.count, parts)
+        } else {
+            let input = self.input(cx, group, pixels)?;
+            let place = self.place(cx, group, column, parts)?;
+            let kernel = cx.offset(place.pointer, pixels.tap, self.dense.inputs * place.row);
+            let rows = (0..i64::from(pixels.count))
+                .map(|row| cx.mul_constant(pixels.input_step, row * self.pixel_bytes()))
+                .collect();
+            let ahead = self.next_panels(cx, pixels, column, &place)?;
+            let reduction = Reduction {
+                nest: self,
+                pixels,
+                place,
+                rows,
+                parts,
+                ahead: ahead.map_or(0, |a| a.1),
+                first: first.clone(),
+            };
+            if let Some(registers) = self.registers {
+                return self.in_registers(cx, registers, &reduction, column, [input, kernel]);
+            }
+            self.sums(cx, &reduction, column, [input, kernel], ahead.map(|a| a.0))?
+        };
+        let sums = grouping::rows_of(cx, grouping, sums, pixels.count, parts.len());
+        let (sums, parts) = grouping::joined(cx, grouping, sums, parts);
+        let summands = self.dense.panels.rows;
+        tile::finish_rows(cx, self.plan.sums, sums, parts.len(), summands, |cx, row, number, sum| {
+            self.hand_over(cx, (&pixels, row), &first, parts[number], sum)
+        })
+    }
+
+    /// Bytes of an input pixel.
+    fn pixel_bytes(&self) -> i64 {
+        self.dims.groups * self.dims.inputs * self.input_type.byte_size() as i64
+    }
+
+    /// Returns the address of a tile's first input pixel, at the first tap.
+    fn input(&self, cx: &mut KernelContext<'_>, group: &Index, pixels: Pixels) -> Result<ValueId> {
+        let number = cx.scalar_value(group)?;
+        let input = cx.offset(self.input, pixels.input, self.pixel_bytes());
+        Ok(cx.offset(input, number, self.dims.inputs * self.input_type.byte_size() as i64))
+    }
+
+    /// Returns the sums of a tile with which the accumulation begins, if they are all 0.
+    fn zeros(&self, cx: &mut KernelContext<'_>, pixels: u32, parts: &[Columns]) -> Vec<ValueId> {
+        let rows = grouping::padded_rows(self.dense.grouping, pixels);
+        grouping::zeros(cx, self.dense.grouping, self.scalar, parts).repeat(rows as usize)
+    }
+
+    /// Accumulates the sums of a tile. `ahead` is the address of what it prefetches.
+    fn sums(
+        &self,
+        cx: &mut KernelContext<'_>,
+        reduction: &Reduction<'_>,
+        column: &Index,
+        [input, kernel]: [ValueId; 2],
+        ahead: Option<ValueId>,
+    ) -> Result<Vec<ValueId>> {
+        let &Reduction { pixels, parts, .. } = reduction;
         let grouping = self.dense.grouping;
         let sums: Vec<ValueId> = match grouping.filter(|grouping| grouping.is_flipped()) {
             _ if self.plan.sums != self.plan.hero => {
@@ -157,21 +198,11 @@ impl Nest<'_> {
                 let row = row.into_iter().map(|sum| grouping::initial(cx, grouping, sum));
                 row.collect::<Vec<ValueId>>().repeat(pixels.count as usize)
             }
-            None => {
-                let rows = grouping::padded_rows(grouping, pixels.count);
-                grouping::zeros(cx, grouping, self.scalar, parts).repeat(rows as usize)
-            }
+            None => self.zeros(cx, pixels.count, parts),
         };
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
         let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
-        let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
-        let sums = reduction.taps(cx, 0, at, &sums)?;
-        let sums = grouping::rows_of(cx, self.dense.grouping, sums, pixels.count, parts.len());
-        let (sums, parts) = grouping::joined(cx, self.dense.grouping, sums, parts);
-        let summands = self.dense.panels.rows;
-        tile::finish_rows(cx, self.plan.sums, sums, parts.len(), summands, |cx, row, number, sum| {
-            self.hand_over(cx, (&pixels, row), &first, parts[number], sum)
-        })
+        reduction.taps(cx, 0, At { input, kernel, ahead, fetched }, &sums)
     }
 
     /// Passes some features of a pixel of a tile to the epilogue, given the tile's first one.

@@ -3,7 +3,8 @@
 mod columns;
 
 use super::grid::Grid;
-use super::walk::{Pixels, repeat, span, tiles};
+use super::pixels::Pixels;
+use super::walk::{repeat, span, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -111,8 +112,28 @@ impl Nest<'_> {
 
     /// Emits one tile: accumulates the sums and passes them to the epilogue.
     fn tile(&self, cx: &mut KernelContext<'_>, pixels: Pixels, feature: &Index) -> Result<()> {
+        let (dims, lanes) = (self.dims, self.lanes());
+        let vectors = self.depthwise.vectors as usize;
+        let sums =
+            if pixels.is_hidden { self.zeros(cx, pixels.count)? } else { self.sums(cx, &pixels, feature)? };
+        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        let groups = self.plan.dims.taps() / GROUP_BYTES;
+        tile::finish_rows(cx, self.plan.hero, sums, vectors, groups, |cx, pixel, vector, sum| {
+            let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
+            let at =
+                at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));
+            finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
+        })
+    }
+
+    fn zeros(&self, cx: &mut KernelContext<'_>, pixels: u32) -> Result<Vec<ValueId>> {
+        let ty = Type::vector(scalar_type(self.plan.accumulator)?, self.lanes());
+        Ok((0..pixels * self.depthwise.vectors).map(|_| zero(cx, ty)).collect())
+    }
+
+    /// Accumulates the sums of a tile.
+    fn sums(&self, cx: &mut KernelContext<'_>, pixels: &Pixels, feature: &Index) -> Result<Vec<ValueId>> {
         let dims = self.dims;
-        let lanes = self.lanes();
         let first = cx.scalar_value(feature)?;
         let input_feature = match dims.outputs {
             1 => first,
@@ -126,25 +147,14 @@ impl Nest<'_> {
         let input = cx.offset(input, pixels.input, dims.groups * size);
         let size = self.kernel_type.byte_size() as i64;
         let kernel = cx.offset(self.kernel, first, size);
-        let vectors = self.depthwise.vectors as usize;
-        let sums = if let Some(columns) = &self.depthwise.columns {
+        if let Some(columns) = &self.depthwise.columns {
             let sums = self.corrections(cx, columns, kernel, pixels.count);
             let kernel = cx.offset_bytes(kernel, columns.panel.header_bytes());
-            self.planes(cx, columns, &pixels, [input, kernel], &sums)?
-        } else {
-            let kernel = cx.offset(kernel, pixels.tap, self.features() * size);
-            let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
-            let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
-            self.taps(cx, 0, &pixels, input, kernel, &sums)?
-        };
-        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        let groups = self.plan.dims.taps() / GROUP_BYTES;
-        tile::finish_rows(cx, self.plan.hero, sums, vectors, groups, |cx, pixel, vector, sum| {
-            let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
-            let at =
-                at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));
-            finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
-        })
+            return self.planes(cx, columns, pixels, [input, kernel], &sums);
+        }
+        let kernel = cx.offset(kernel, pixels.tap, self.features() * size);
+        let sums = self.zeros(cx, pixels.count)?;
+        self.taps(cx, 0, pixels, input, kernel, &sums)
     }
 
     /// Returns the distance in bytes between input pixels.

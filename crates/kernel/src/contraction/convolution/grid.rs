@@ -5,6 +5,7 @@
 //! it ends where the axis does. Dimensions that a loop may cross are one axis.
 
 use super::count::Count;
+use super::pixels::{Pixels, Place};
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
 use hlo::ConvolutionForm;
@@ -20,6 +21,9 @@ const MAX_SEGMENTS: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grid {
     axes: Vec<Axis>,
+    /// Pixels of a line and of the output, if some axis is limited and no loop runs over the pixels
+    /// of several lines.
+    lines: Option<(i64, i64)>,
 }
 
 /// One or several neighboring dimensions of the output, of which the first indices are needed.
@@ -31,37 +35,141 @@ struct Axis {
     size: i64,
     /// Number of indices that are needed.
     limit: ValueId,
+    /// Number of indices whose sums are read, if a mask hides the others.
+    shown: Option<ValueId>,
 }
 
 impl Grid {
     /// Returns the axes of a convolution that are limited in some run.
-    pub(super) fn of(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
+    pub(in crate::contraction) fn of(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
         let op = cx.fusion().body[plan.hero].op();
         if ConvolutionForm::of(op) != Some(ConvolutionForm::Canonical) {
             return Ok(Self::default());
         }
-        let needed = cx.needed_for(cx.fusion().root, plan.hero);
+        let needed = axes_of(&plan.dims, &cx.needed_for(cx.fusion().root, plan.hero));
+        let shown = axes_of(&plan.dims, &cx.needed(plan.hero));
         let mut axes = Vec::new();
-        for (unit, size, extent) in axes_of(&plan.dims, &needed) {
-            if let Some(extent) = extent.filter(|&extent| !cx.covers(extent, size)) {
-                axes.push(Axis { unit, size, limit: cx.extent(extent, size)? });
-            }
+        for ((unit, size, extent), (_, _, shown)) in needed.into_iter().zip(shown) {
+            let [extent, shown] =
+                [extent, shown].map(|extent| extent.filter(|&extent| !cx.covers(extent, size)));
+            let shown = shown.filter(|_| plan.dims.keeps_lines && shown != extent);
+            let limit = match extent {
+                Some(extent) => cx.extent(extent, size)?,
+                None if shown.is_some() => cx.index(size),
+                None => continue,
+            };
+            let shown = shown.map(|shown| cx.extent(shown, size)).transpose()?;
+            axes.push(Axis { unit, size, limit, shown });
         }
-        Ok(Self { axes })
+        let (dims, is_limited) = (&plan.dims, !axes.is_empty());
+        let line = dims.spatial.last().filter(|_| dims.keeps_lines && is_limited);
+        let lines = line.map(|line| (line.output, dims.batch * dims.pixels()));
+        Ok(Self { axes, lines })
     }
 
-    /// Shortens loops around tiles, the outermost first, to the part that is needed. Each has a
-    /// number of iterations and moves by a number of output pixels. `output` is the first pixel of
-    /// the first tile.
-    pub(super) fn shorten(
+    /// Returns the place of a tile's first output pixel in its line, if the others follow in the
+    /// same line. Masks are then computed without a division for each pixel.
+    pub(super) fn place(&self, cx: &mut KernelContext<'_>, tile: &Pixels) -> Result<Option<Place>> {
+        let is_row = cx.known_integer(tile.output_step) == Some(1);
+        let Some((width, pixels)) = self.lines.filter(|_| is_row) else { return Ok(None) };
+        let last = width - i64::from(tile.count);
+        if width == 1 || last < 0 {
+            return Ok(None);
+        }
+        cx.learn(tile.output, Facts::range(0, pixels - 1));
+        let (line, column) = cx.div_rem(&Index::scalar(tile.output), width)?;
+        let (line, column) = (cx.scalar_value(&line)?, cx.scalar_value(&column)?);
+        cx.learn(column, Facts::range(0, last));
+        Ok(Some(Place { line, column, width }))
+    }
+
+    /// True if all of the output is needed.
+    pub(super) fn is_whole(&self) -> bool {
+        self.axes.is_empty()
+    }
+
+    /// The same, but the sums of all needed pixels are computed.
+    pub(super) fn without_hidden(mut self) -> Self {
+        self.axes.iter_mut().for_each(|axis| axis.shown = None);
+        self
+    }
+
+    /// True if a mask hides the last pixels of lines along which tiles move by such steps.
+    pub(super) fn hides(&self, cx: &KernelContext<'_>, step: ValueId) -> bool {
+        let is_row = cx.known_integer(step) == Some(1);
+        is_row
+            && self.lines.is_some_and(|(width, _)| width > 1)
+            && self.axes.iter().any(|axis| axis.shown.is_some())
+    }
+
+    /// Returns how many tiles of a line are not hidden, and the numbers of the first and the last
+    /// pixels that are, counted from the first tile. `rests` are the indices that are needed along
+    /// each axis.
+    pub(super) fn shown(
+        &self,
+        cx: &mut KernelContext<'_>,
+        tile: &Pixels,
+        tiles: Count,
+        rests: &[ValueId],
+    ) -> Result<(Count, [ValueId; 2])> {
+        let pixels = i64::from(tile.count);
+        let most = tiles.most * pixels;
+        let mut end = cx.mul_constant(tiles.value, pixels);
+        let mut shown = end;
+        for (axis, &rest) in self.axes.iter().zip(rests) {
+            let is_line = axis.unit == 1;
+            if is_line {
+                end = lesser(cx, end, rest);
+            }
+            let Some(limit) = axis.shown else { continue };
+            let first = axis.index(cx, Count { value: tile.output, most: i64::MAX })?;
+            let rest = cx.sub(limit, first);
+            if is_line {
+                shown = lesser(cx, shown, rest);
+            } else {
+                let zero = cx.index(0);
+                let is_shown = cx.compare(Predicate::Less, zero, rest);
+                shown = cx.select(is_shown, shown, zero);
+            }
+        }
+        let shown = lesser(cx, shown, end);
+        let none = cx.index(0);
+        let shown = greater(cx, shown, none);
+        cx.learn(shown, Facts::range(0, most));
+        let (count, _) = cx.div_rem(&Index::scalar(shown).plus_constant(pixels - 1), pixels)?;
+        let count = cx.scalar_value(&count)?;
+        let begin = cx.mul_constant(count, pixels);
+        Ok((Count { value: count, most: tiles.most }, [begin, end]))
+    }
+
+    /// Runs `body` for a rectangle that begins at an output pixel, unless nothing of it is needed,
+    /// with the number of indices that are needed along each axis from there on.
+    pub(super) fn when_needed(
         &self,
         cx: &mut KernelContext<'_>,
         output: Count,
-        loops: &mut [(Count, ValueId)],
+        body: impl FnOnce(&mut KernelContext<'_>, &[ValueId]) -> Result<()>,
     ) -> Result<()> {
+        let mut rests = Vec::new();
         for axis in &self.axes {
             let first = axis.index(cx, output)?;
-            let rest = cx.sub(axis.limit, first);
+            rests.push(cx.sub(axis.limit, first));
+        }
+        let (zero, one) = (cx.index(0), cx.index(1));
+        let once = rests.iter().fold(one, |least, &rest| lesser(cx, least, rest));
+        cx.for_dynamic(zero, once, 1, &[], |cx, _, _| body(cx, &rests).map(|()| Vec::new())).map(|_| ())
+    }
+
+    /// Shortens loops around tiles, the outermost first, to the part that is needed. Each has a
+    /// number of iterations and moves by a number of output pixels. `rests` are the indices that
+    /// are needed along each axis, from the first tile on.
+    pub(super) fn shorten(
+        &self,
+        cx: &mut KernelContext<'_>,
+        rests: &[ValueId],
+        loops: &mut [(Count, ValueId)],
+    ) {
+        for (axis, &rest) in self.axes.iter().zip(rests) {
             for (count, step) in loops.iter_mut().filter(|(count, _)| count.most > 1) {
                 let Some(moves) = axis.is_along(cx, *count, *step) else { continue };
                 // Iterations until the end of what is needed, rounded up.
@@ -75,12 +183,6 @@ impl Grid {
                 let shorter = lesser(cx, most, count.value);
                 count.value = cx.select(moves, shorter, count.value);
             }
-            // Nothing of a rectangle that begins beyond the limit is needed.
-            let nothing = cx.index(0);
-            let is_inside = cx.compare(Predicate::Less, nothing, rest);
-            if let Some((count, _)) = loops.first_mut() {
-                count.value = cx.select(is_inside, count.value, nothing);
-            }
         }
         if !self.axes.is_empty() {
             for (count, _) in loops.iter() {
@@ -89,7 +191,6 @@ impl Grid {
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -4,57 +4,14 @@
 use super::PanelBody;
 use super::count::Count;
 use super::grid::Grid;
+use super::pixels::Pixels;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{Reading, last_columns, whole_columns};
 use crate::index::{Facts, Index};
-use nest::{FunctionBuilder, Type, ValueId};
+use nest::{Type, ValueId};
 use plan::{Tile, TileSize, Tiling};
 use support::{Error, Result};
-
-/// A tile of pixels.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pixels {
-    /// Number of pixels.
-    pub(super) count: u32,
-    /// Number of the first input pixel, at the first tap.
-    pub(super) input: ValueId,
-    /// Number of the first output pixel.
-    pub(super) output: ValueId,
-    /// Number of the first tap.
-    pub(super) tap: ValueId,
-    /// Number of taps in each dimension.
-    pub(super) taps: [Count; 3],
-    /// Distance between input pixels.
-    pub(super) input_step: ValueId,
-    /// Distance between output pixels.
-    pub(super) output_step: ValueId,
-    /// Number of taps of the pixels in all earlier tiles, if they are counted.
-    pub(super) before: Option<ValueId>,
-}
-
-impl Pixels {
-    /// Returns the number of an output pixel of the tile.
-    pub(super) fn output_index(&self, cx: &mut KernelContext<'_>, pixel: &Index) -> Result<Index> {
-        let index =
-            |b: &FunctionBuilder, v| b.known_integer(v).map_or_else(|| Index::scalar(v), Index::constant);
-        let first = index(cx, self.output);
-        let distance = match (cx.known_integer(self.output_step), pixel.as_constant()) {
-            (Some(step), _) => pixel.times(step),
-            (None, Some(pixel)) => Index::scalar(self.output_step).times(pixel),
-            (None, None) => {
-                let pixel = cx.scalar_value(pixel)?;
-                let distance = cx.mul(pixel, self.output_step);
-                cx.learn(distance, Facts::range(0, MAX_PIXEL));
-                Index::scalar(distance)
-            }
-        };
-        Ok(first.plus(&distance))
-    }
-}
-
-/// Upper bound on the numbers of pixels. The plan rejects larger ones.
-const MAX_PIXEL: i64 = 1 << 56;
 
 /// Runs `body` `count` times, with values carried between iterations.
 pub(super) fn repeat(
@@ -198,8 +155,23 @@ impl List<'_> {
         Ok(Count { value, most })
     }
 
-    /// Emits the loops of a rectangle: those around its tiles, and the one over them.
+    /// Emits the loops of a rectangle, if it is needed: those around its tiles, and the one over
+    /// them.
     fn rectangle(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, body: TileBody<'_>) -> Result<()> {
+        if self.grid.is_whole() {
+            return self.loops(cx, rectangle, &[], body);
+        }
+        let output = self.field(cx, rectangle, field::OUTPUT)?;
+        self.grid.when_needed(cx, output, |cx, rests| self.loops(cx, rectangle, rests, body))
+    }
+
+    fn loops(
+        &self,
+        cx: &mut KernelContext<'_>,
+        rectangle: ValueId,
+        rests: &[ValueId],
+        body: TileBody<'_>,
+    ) -> Result<()> {
         let get = |cx: &mut KernelContext<'_>, field| self.field(cx, rectangle, field);
         let three = |cx: &mut KernelContext<'_>, field| -> Result<[Count; 3]> {
             Ok([get(cx, field)?, get(cx, field + 1)?, get(cx, field + 2)?])
@@ -213,11 +185,13 @@ impl List<'_> {
             count: self.size.pixels,
             input,
             output: output.value,
+            place: None,
             tap: get(cx, field::TAP)?.value,
             taps,
             input_step: get(cx, field::PIXEL_INPUT)?.value,
             output_step: get(cx, field::PIXEL_OUTPUT)?.value,
             before: if self.is_counted { Some(get(cx, field::BEFORE)?.value) } else { None },
+            is_hidden: false,
         };
         let tile_steps = [first.input_step, first.output_step]
             .map(|step| cx.mul_constant(step, i64::from(self.size.pixels)));
@@ -231,13 +205,30 @@ impl List<'_> {
         }
         let around = |l: usize| (counts[l], outputs[l].value);
         let mut needed = [around(0), around(1), around(2), (tiles, tile_steps[1])];
-        self.grid.shorten(cx, output, &mut needed)?;
+        self.grid.shorten(cx, rests, &mut needed);
         let inputs = [inputs[0].value, inputs[1].value, inputs[2].value, tile_steps[0]];
         let step = |l: usize| {
             let (count, output) = needed[l];
             (count, Step { input: inputs[l], output, before: before[l] })
         };
-        nest(cx, &[step(0), step(1), step(2), step(3)], first, body)
+        let mut placed = |cx: &mut KernelContext<'_>, tile: Pixels| {
+            let place = self.grid.place(cx, &tile)?;
+            body(cx, Pixels { place, ..tile })
+        };
+        if !self.grid.hides(cx, first.output_step) {
+            return nest(cx, &[step(0), step(1), step(2), step(3)], first, &mut placed);
+        }
+        nest(cx, &[step(0), step(1), step(2)], first, &mut |cx, line| {
+            let (shown, [begin, end]) = self.grid.shown(cx, &line, needed[3].0, rests)?;
+            nest(cx, &[(shown, step(3).1)], line, &mut placed)?;
+            let most = needed[3].0.most * i64::from(line.count);
+            cx.for_dynamic(begin, end, most, &[], |cx, pixel, _| {
+                let output = cx.add(line.output, pixel);
+                let hidden = Pixels { count: 1, output, is_hidden: true, before: None, ..line };
+                placed(cx, hidden).map(|()| Vec::new())
+            })
+            .map(|_| ())
+        })
     }
 }
 

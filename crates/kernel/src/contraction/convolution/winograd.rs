@@ -68,7 +68,8 @@ pub(super) fn emit(
         cx.for_span(blocks, 1, |cx, number| {
             let block = nest.block(cx, &number)?;
             nest.compute(cx, block, is_first, &features, panels)
-        })
+        })?;
+        nest.run.map_or(Ok(()), |run| nest.hidden(cx, run, &task))
     })
 }
 

@@ -92,7 +92,7 @@ pub(super) fn band_bytes(stage: &Stage, lines: &[Lines]) -> u64 {
 fn cut_into(stages: &[Stage], per_image: i64, target: &Target) -> Option<Cut> {
     let dims: Vec<ConvolutionDims> =
         stages.iter().map(|s| ConvolutionDims { batch: 1, ..s.dims.clone() }).collect();
-    let lines = bands::lines(&dims, per_image)?;
+    let lines = bands::lines(&dims, per_image, false)?;
     let images = stages.first()?.dims.batch.max(0) as u64;
     let (mut scratch_bytes, mut repeated) = (0u64, 0u64);
     for (stage, lines) in stages.iter().zip(&lines).take(stages.len() - 1) {

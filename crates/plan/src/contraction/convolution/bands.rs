@@ -15,13 +15,21 @@ pub(crate) struct Lines {
     pub(crate) input_origin: i64,
     /// The pixel of its output at which its memory begins.
     pub(crate) output_origin: i64,
+    /// Number of that pixel in the rectangles of the tiling.
+    pub(crate) output_number: i64,
 }
 
 /// The lines of every stage, by stage, then by band. Bands divide the lines of the last stage,
 /// `per_image` from each image. The other stages compute the lines that the next stage reads, so
 /// adjacent bands may compute some lines twice. The first stage reads whole images and the last one
-/// writes whole images; in between, memory holds only the band.
-pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Vec<Lines>>> {
+/// writes whole images; in between, memory holds only the band. If `keeps_numbers`, pixels have the
+/// numbers that they have in whole images, with which sizes of a run are compared; otherwise they
+/// are numbered from the beginning of memory.
+pub(crate) fn lines(
+    stages: &[ConvolutionDims],
+    per_image: i64,
+    keeps_numbers: bool,
+) -> Option<Vec<Vec<Lines>>> {
     let last = stages.last()?;
     let rows = line_dimension(last)?.output;
     let mut all: Vec<Vec<Lines>> = vec![Vec::new(); stages.len()];
@@ -38,7 +46,8 @@ pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Ve
                 let input_origin = if k == 0 { 0 } else { first_pixel(|d| d.input, input.begin)? };
                 let is_last = k + 1 == stages.len();
                 let output_origin = if is_last { 0 } else { first_pixel(|d| d.output, output.begin)? };
-                all[k].push(Lines { image, output, input_origin, output_origin });
+                let output_number = if keeps_numbers { output_origin } else { 0 };
+                all[k].push(Lines { image, output, input_origin, output_origin, output_number });
                 output = input;
             }
         }
@@ -67,8 +76,8 @@ fn inputs(d: &SpatialDimension, outputs: Span) -> Span {
     if first < end_input { Span::new(first, end_input) } else { Span::new(0, 0) }
 }
 
-/// Tiles of up to `most` pixels whose chunks are the bands. Pixels are numbered from the bands'
-/// origins.
+/// Tiles of up to `most` pixels whose chunks are the bands. Input pixels are numbered from the
+/// bands' origins.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing: Sharing) -> Option<Tiling> {
     let row = dims.as_one_row();
     let width = dims.spatial.last()?.output;
@@ -87,9 +96,12 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing:
         for (band, range) in bands.iter().zip(size.starts.windows(2)) {
             for rectangle in &mut size.rectangles[range[0]..range[1]] {
                 rectangle.input -= band.input_origin;
-                rectangle.output -= band.output_origin;
+                rectangle.output -= band.output_origin - band.output_number;
             }
         }
+    }
+    if bands.iter().any(|band| band.output_number != 0) {
+        tiling.origins = bands.iter().map(|band| band.output_number).collect();
     }
     Some(tiling)
 }
@@ -119,7 +131,7 @@ mod tests {
     fn each_stage_has_the_lines_that_the_next_one_reads() {
         // Expand, 3x3 with stride 2, project.
         let stages = [square(2, 12, 1, 1, 0, 0), square(2, 12, 3, 2, 0, 1), square(2, 6, 1, 1, 0, 0)];
-        let lines = lines(&stages, 2).expect("two dimensions");
+        let lines = lines(&stages, 2, false).expect("two dimensions");
         let outputs =
             |k: usize| lines[k].iter().map(|l| (l.image, (l.output.begin, l.output.end))).collect::<Vec<_>>();
         assert_eq!(outputs(2), [(0, (0, 3)), (0, (3, 6)), (1, (0, 3)), (1, (3, 6))]);
@@ -135,15 +147,19 @@ mod tests {
     #[test]
     fn tiles_of_bands_are_those_of_the_whole_moved_to_the_origins() {
         let stages = [square(1, 9, 3, 1, 1, 1), square(1, 9, 3, 1, 1, 1)];
-        let lines = lines(&stages, 3).expect("two dimensions");
-        for (dims, bands) in stages.iter().zip(&lines) {
+        let [moved, kept] = [false, true].map(|kept| lines(&stages, 3, kept).expect("two dimensions"));
+        assert!(kept[0].iter().all(|band| band.output_number == band.output_origin));
+        for (dims, bands) in stages.iter().chain(&stages).zip(moved.iter().chain(&kept)) {
             let all = |overlaps| Sharing::All { overlaps };
             for sharing in [all(false), all(true), Sharing::Interior] {
                 let tiling = tiles(dims, 6, bands, sharing).expect("regular");
                 assert_eq!(tiling.chunks, 3);
+                let origins: Vec<i64> = bands.iter().map(|band| band.output_number).collect();
+                let is_moved = origins.iter().all(|&origin| origin == 0);
+                assert_eq!(tiling.origins, if is_moved { vec![] } else { origins });
                 for (chunk, band) in bands.iter().enumerate() {
                     let mut written = vec![false; (band.output.length() * 9) as usize];
-                    let begin = band.output.begin * 9 - band.output_origin;
+                    let begin = band.output.begin * 9 - band.output_origin + band.output_number;
                     for size in &tiling.sizes {
                         for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
                             assert!(r.counts[0] == 1 && r.counts[1] == 1);
@@ -167,7 +183,7 @@ mod tests {
     fn bands_within_the_padding_read_no_line() {
         let dims = square(1, 2, 1, 1, 3, 0);
         let stages = [square(1, 2, 1, 1, 0, 0), dims];
-        let lines = lines(&stages, 5).expect("two dimensions");
+        let lines = lines(&stages, 5, false).expect("two dimensions");
         let outputs: Vec<_> = lines[0].iter().map(|l| (l.output.begin, l.output.end)).collect();
         assert_eq!(outputs, [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2)]);
     }

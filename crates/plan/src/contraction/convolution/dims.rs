@@ -128,7 +128,7 @@ impl ConvolutionDims {
 
     /// The same dimensions in a module with named sizes. A single size of several images is most
     /// likely their number.
-    pub(super) fn within(self, module: &Module) -> Self {
+    pub(in crate::contraction) fn within(self, module: &Module) -> Self {
         let sizes = module.size_parameters().len();
         Self { keeps_lines: sizes > 1 || sizes == 1 && self.batch == 1, ..self }
     }

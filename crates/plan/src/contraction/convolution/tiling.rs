@@ -23,6 +23,8 @@ pub struct Tiling {
     pub tap_steps: [i64; 3],
     /// Distance of consecutive taps in input pixels, by dimension.
     pub tap_input_steps: [i64; 3],
+    /// For each chunk the number of the output pixel at which memory begins, or nothing if it is 0.
+    pub origins: Vec<i64>,
 }
 
 impl Tiling {
@@ -49,7 +51,7 @@ impl Tiling {
     }
 
     /// The lists as 64-bit numbers: for each size the varying fields of its rectangles, then its
-    /// starts.
+    /// starts. The origins come last.
     pub fn table(&self) -> Vec<u8> {
         let mut numbers = Vec::new();
         for size in &self.sizes {
@@ -60,16 +62,24 @@ impl Tiling {
             }
             numbers.extend(size.starts.iter().map(|&start| start as i64));
         }
+        numbers.extend(&self.origins);
         numbers.into_iter().flat_map(i64::to_le_bytes).collect()
     }
 
     /// Positions in the table of a size's rectangles and of its starts, in numbers.
     pub fn table_positions(&self, size: usize) -> (usize, usize) {
-        let mut at = 0;
-        for before in &self.sizes[..size] {
-            at += before.rectangles.len() * before.varying().len() + before.starts.len();
-        }
+        let at = self.numbers_before(size);
         (at, at + self.sizes[size].rectangles.len() * self.sizes[size].varying().len())
+    }
+
+    /// Position in the table of the origins, in numbers.
+    pub fn position_of_origins(&self) -> usize {
+        self.numbers_before(self.sizes.len())
+    }
+
+    fn numbers_before(&self, size: usize) -> usize {
+        let count = |size: &TileSize| size.rectangles.len() * size.varying().len() + size.starts.len();
+        self.sizes[..size].iter().map(count).sum()
     }
 }
 
@@ -170,6 +180,7 @@ pub(super) fn tiles_of(
         taps_of_pixels: 0,
         tap_steps: [1; 3],
         tap_input_steps: [1; 3],
+        origins: Vec::new(),
     };
     let (mut taps, mut pixels, mut outputs) = (1i64, 1i64, 1i64);
     for d in (0..3).rev() {

@@ -4,7 +4,8 @@
 
 use super::Nest;
 use crate::context::KernelContext;
-use crate::contraction::convolution::walk::{Pixels, repeat};
+use crate::contraction::convolution::pixels::Pixels;
+use crate::contraction::convolution::walk::repeat;
 use crate::contraction::grouping;
 use nest::{ConvertOp, FunctionBuilder, ScalarType, Type, ValueId};
 use plan::{GROUP_BYTES, PackedColumns};

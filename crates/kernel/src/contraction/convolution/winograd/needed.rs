@@ -5,8 +5,10 @@ use super::{Block, Nest, Patch};
 use crate::context::KernelContext;
 use crate::context::limits::{greater, lesser};
 use crate::context::tasks::Span;
+use crate::contraction::tile;
 use crate::index::{Facts, Index};
-use nest::{BinaryOp, ValueId};
+use hlo::analysis::Extent;
+use nest::{BinaryOp, Predicate, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, WinogradPlan};
 use support::Result;
 
@@ -17,6 +19,9 @@ pub(super) struct Run {
     patches: [ValueId; 2],
     all: ValueId,
     blocks: ValueId,
+    /// Images, lines, and columns of the pixels with patches, and of those that are needed, if a
+    /// mask hides the others.
+    hidden: Option<[[ValueId; 3]; 2]>,
 }
 
 impl Run {
@@ -26,13 +31,17 @@ impl Run {
         plan: &ConvolutionPlan,
         winograd: &WinogradPlan,
     ) -> Result<Option<Self>> {
-        let needed = cx.needed_for(cx.fusion().root, plan.hero);
         let dims: &ConvolutionDims = &plan.dims;
         let sizes = [dims.batch, dims.spatial[0].output, dims.spatial[1].output];
-        let extents = [0, 1, 2].map(|d| {
-            let extent = needed.get(d).copied().flatten();
-            extent.filter(|&extent| !cx.covers(extent, sizes[d]))
-        });
+        let of = |cx: &KernelContext<'_>, needed: &[Option<Extent>]| {
+            [0, 1, 2].map(|d| {
+                let extent = needed.get(d).copied().flatten();
+                extent.filter(|&extent| !cx.covers(extent, sizes[d]))
+            })
+        };
+        let needed = of(cx, &cx.needed_for(cx.fusion().root, plan.hero));
+        let shown = of(cx, &cx.needed(plan.hero));
+        let extents = [0, 1, 2].map(|d| shown[d].or(needed[d]));
         if extents.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -50,6 +59,18 @@ impl Run {
                 }
             });
         }
+        let mut hidden = None;
+        if extents != needed {
+            let (mut with_patches, mut all) = ([counts[0]; 3], [counts[0]; 3]);
+            for d in 0..3 {
+                with_patches[d] = cx.mul_constant(counts[d], units[d]);
+                all[d] = match needed[d] {
+                    Some(extent) => cx.extent(extent, sizes[d])?,
+                    None => cx.index(sizes[d]),
+                };
+            }
+            hidden = Some([with_patches, all]);
+        }
         let one = cx.index(1);
         let image = cx.mul(counts[1], counts[2]);
         let all = cx.mul(counts[0], image);
@@ -58,7 +79,7 @@ impl Run {
             cx.div_rem(&Index::scalar(all).plus_constant(winograd.block - 1), winograd.block)?;
         let blocks = cx.scalar_value(&blocks)?;
         let patches = [greater(cx, counts[1], one), greater(cx, counts[2], one)];
-        Ok(Some(Self { patches, all, blocks }))
+        Ok(Some(Self { patches, all, blocks, hidden }))
     }
 
     /// Returns the blocks of a part of the work.
@@ -112,6 +133,37 @@ impl Nest<'_> {
         }
         cx.learn(rest, Facts::range(0, self.dims.batch - 1));
         Ok(Patch { image: rest, outputs })
+    }
+
+    /// Passes the needed pixels beyond all patches, which a mask hides, to the epilogue. The first
+    /// task does it for all.
+    pub(super) fn hidden(&self, cx: &mut KernelContext<'_>, run: Run, task: &Index) -> Result<()> {
+        let Some([with_patches, all]) = run.hidden else { return Ok(()) };
+        let (zero, task) = (cx.index(0), cx.scalar_value(task)?);
+        let is_first = cx.compare(Predicate::Equal, task, zero);
+        let images = cx.select(is_first, all[0], zero);
+        let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
+        let panels = Span::All(self.winograd.whole_panels(self.dims));
+        cx.for_dynamic(zero, images, self.dims.batch, &[], |cx, image, _| {
+            cx.for_dynamic(zero, all[1], lines, &[], |cx, line, _| {
+                let is_image = cx.compare(Predicate::Less, image, with_patches[0]);
+                let is_line = cx.compare(Predicate::Less, line, with_patches[1]);
+                let has_patches = cx.and(is_image, is_line);
+                let begin = cx.select(has_patches, with_patches[2], zero);
+                cx.for_dynamic(begin, all[2], columns, &[], |cx, column, _| {
+                    let line = Index::scalar(image).times(lines).plus(&Index::scalar(line));
+                    let pixel = line.times(columns).plus(&Index::scalar(column));
+                    self.panels(cx, panels, &mut |cx, first, parts| {
+                        parts.iter().try_for_each(|&part| {
+                            let none = tile::zero(cx, Type::vector(self.scalar, part.lanes));
+                            self.hand_over(cx, &pixel, first, part, none)
+                        })
+                    })
+                    .map(|()| Vec::new())
+                })
+            })
+        })
+        .map(|_| ())
     }
 
     /// Returns the number of register tiles of a block with this many patches.

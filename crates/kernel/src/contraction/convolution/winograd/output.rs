@@ -138,7 +138,7 @@ impl Nest<'_> {
     }
 
     /// Passes some features of a pixel to the epilogue.
-    fn hand_over(
+    pub(super) fn hand_over(
         &self,
         cx: &mut KernelContext<'_>,
         pixel: &Index,
