@@ -92,6 +92,10 @@ def nodes(generator):
         yield f"tree, {second}", rows, float32, node("TreeEnsembleRegressor", n_targets=1, nodes_modes=modes, **tree), []
     frames = constants(step=np.array(2), w=normal(6))
     yield "frames", ["batch", "time", 1], float32, helper.make_node("STFT", ["x", "step", "w"], ["y"]), frames
+    for parts, attributes in ((1, {}), (1, {"onesided": 1}), (2, {}), (2, {"inverse": 1})):
+        yield f"transform of {parts}, {attributes}", ["batch", "time", parts], float32, node("DFT", axis=1, **attributes), []
+    yield "padded transform", ["batch", "time", 2], float32, node("DFT", ["length"], axis=1), constants(length=np.int64(30))
+    yield "cut transform", ["batch", "time", 2], float32, node("DFT", ["length"], axis=1), constants(length=np.int64(5))
 
 
 def model_of_node(shape, element_type, node, more):
@@ -125,7 +129,9 @@ def compare(tool, folder, model, times, runs):
         with np.load(results) as archive:
             found = [archive[name] for name in names]
         wanted = session.run(None, arrays)
-        agrees = all(a.shape == b.shape and np.abs(a - b).max() < 1e-5 for a, b in zip(found, wanted))
+        # ONNX Runtime's transforms are wrong by up to 3e-5, as NumPy's in doubles show.
+        limit = 1e-4 if any(node.op_type == "DFT" for node in model.graph.node) else 1e-5
+        agrees = all(a.shape == b.shape and np.abs(a - b).max() < limit for a, b in zip(found, wanted))
         yield None if agrees else "differs"
 
 

@@ -9,6 +9,7 @@
 //! module provides the true sizes to rules that need them.
 
 pub mod crossing;
+mod fourier;
 mod gather;
 mod instructions;
 mod joined;

@@ -11,7 +11,7 @@ use crate::context::tasks::Span;
 use hlo::Op;
 use hlo::analysis::{Extent, linear_extent};
 use lines::{Line, Parts, RootTable};
-use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, ValueId};
 use pass::{Pass, into_lines, out_of_lines};
 use plan::{FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots};
 use real::Walk;
@@ -30,26 +30,37 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
             return Err(Error::internal(format!("expected a transform of f32 or f64 parts, got {other:?}")));
         }
     };
-    let lines = lines_before(cx, step.outer);
-    let emitter = Emitter { step, scalar, table, from, to, lines };
+    let (lines, within) = lines_before(cx, step.outer);
     let (units, tasks) = (step.units(), cx.plan().tasks);
     cx.for_tasks(|cx, task| {
         let span = cx.spans(&task, &[units], &[tasks])?[0];
+        let within = within.iter().map(|&(extent, of)| Ok((cx.extent(extent, of)?, of)));
+        let within = within.collect::<Result<_>>()?;
+        let emitter = Emitter { step, scalar, table, from, to, lines, within };
         let scratch = (cx.plan().worker_scratch_bytes > 0).then(|| cx.worker_scratch());
         emitter.units(cx, span, scratch)
     })
 }
 
 /// Returns how many of the `outer` lines along a step's dimension are needed in a run: those of the
-/// dimensions before it. A number in a transformed dimension depends on all numbers along it.
-fn lines_before(cx: &KernelContext<'_>, outer: i64) -> Option<Extent> {
-    let Op::Fft { fft_length, .. } = cx.fusion().root_op() else { return None };
+/// dimensions before it. A number in a transformed dimension depends on all numbers along it. Also
+/// returns, for each limited dimension within the outermost one, the number of lines that one index
+/// of the dimension before it contains, and how many of these are needed.
+fn lines_before(cx: &KernelContext<'_>, outer: i64) -> (Option<Extent>, Vec<(Extent, i64)>) {
+    let Op::Fft { fft_length, .. } = cx.fusion().root_op() else { return (None, Vec::new()) };
     let transformed = fft_length.len();
     let sizes = cx.results()[0].shape.sizes();
     let mut needed = cx.needed(cx.fusion().root);
     needed.iter_mut().rev().take(transformed).for_each(|extent| *extent = None);
-    let rank = (0..=sizes.len()).find(|&rank| sizes[..rank].iter().product::<i64>() == outer)?;
-    linear_extent(&sizes[..rank], needed.get(..rank)?)
+    let Some(rank) = (0..=sizes.len()).find(|&rank| sizes[..rank].iter().product::<i64>() == outer) else {
+        return (None, Vec::new());
+    };
+    let (sizes, needed) = (&sizes[..rank], &needed[..rank]);
+    let outermost = sizes.iter().position(|&size| size != 1).unwrap_or(rank);
+    let within = (outermost + 1..rank)
+        .filter(|&d| sizes[d] != 1)
+        .filter_map(|d| Some((linear_extent(&sizes[d..], &needed[d..])?, sizes[d..].iter().product())));
+    (linear_extent(sizes, needed), within.collect())
 }
 
 /// Returns the address of an array.
@@ -97,6 +108,8 @@ struct Emitter<'a> {
     to: ValueId,
     /// Number of needed lines before the dimension, if not all.
     lines: Option<Extent>,
+    /// For limited inner dimensions: the number of needed lines, and of all lines in a period.
+    within: Vec<(ValueId, i64)>,
 }
 
 impl Emitter<'_> {
@@ -123,14 +136,23 @@ impl Emitter<'_> {
         };
         match self.step.layout {
             FftLayout::Along => cx.for_span(span, 1, |cx, row| {
-                let (row, none) = (cx.scalar_value(&row)?, cx.index(0));
-                let (from, to) = lines(cx, row, none);
-                self.line(cx, from, to, scratch)
+                let row = cx.scalar_value(&row)?;
+                self.when_needed(cx, row, |cx| {
+                    let none = cx.index(0);
+                    let (from, to) = lines(cx, row, none);
+                    self.line(cx, from, to, scratch)
+                })
             }),
             FftLayout::Across => self.groups(cx, span, outer, together, &mut |b, first| {
-                let none = b.index(0);
-                let (from, to) = lines(b, first, none);
-                self.line(b, from, to, scratch)
+                let line = |b: &mut FunctionBuilder| {
+                    let none = b.index(0);
+                    let (from, to) = lines(b, first, none);
+                    self.line(b, from, to, scratch)
+                };
+                match self.is_needed(b, first, together) {
+                    Some(needed) => b.if_then(needed, line),
+                    None => line(b),
+                }
             }),
             FftLayout::Columns if outer == 1 => self.groups(cx, span, inner, together, &mut |b, first| {
                 let none = b.index(0);
@@ -139,11 +161,44 @@ impl Emitter<'_> {
             }),
             FftLayout::Columns => cx.for_span(span, 1, |cx, row| {
                 let row = cx.scalar_value(&row)?;
-                self.groups(cx, Span::All(inner / together), inner, together, &mut |b, first| {
-                    let (from, to) = lines(b, row, first);
-                    self.line(b, from, to, scratch)
+                self.when_needed(cx, row, |cx| {
+                    self.groups(cx, Span::All(inner / together), inner, together, &mut |b, first| {
+                        let (from, to) = lines(b, row, first);
+                        self.line(b, from, to, scratch)
+                    })
                 })
             }),
+        }
+    }
+
+    /// Returns whether one of `count` neighboring lines is needed. `None` if all are.
+    fn is_needed(&self, b: &mut FunctionBuilder, first: ValueId, count: i64) -> Option<ValueId> {
+        let mut needed: Option<ValueId> = None;
+        for &(limit, of) in &self.within {
+            let whole = b.index(of);
+            let place = b.binary(BinaryOp::RemainderSigned, first, whole);
+            let mut is_needed = b.compare(Predicate::Less, place, limit);
+            if count > 1 {
+                // The lines after the last of these are the first of the next ones.
+                let last = b.index(of - count);
+                let goes_on = b.compare(Predicate::Less, last, place);
+                is_needed = b.or(is_needed, goes_on);
+            }
+            needed = Some(needed.map_or(is_needed, |others| b.and(others, is_needed)));
+        }
+        needed
+    }
+
+    /// Runs the body if the lines of a row are needed.
+    fn when_needed(
+        &self,
+        cx: &mut KernelContext<'_>,
+        row: ValueId,
+        body: impl FnOnce(&mut KernelContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match self.is_needed(cx, row, 1) {
+            Some(needed) => cx.when(needed, body),
+            None => body(cx),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::builder::Builder;
 use crate::builder::{highest, lowest};
 use hlo::ComparisonDirection::{Ge, Gt, Le, Lt};
 use hlo::{
-    ComputationId, ConvolutionDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension,
+    ComputationId, ConvolutionDimensionNumbers, FftType, InstructionId, Op, PaddingConfig, PaddingDimension,
     SliceDimension, Traits, Window, WindowDimension,
 };
 use shape::PrimitiveType::{self, Bf16, F16, F32, F64};
@@ -62,6 +62,19 @@ impl Builder {
             Op::Reverse { dimensions } => return self.bounded_reverse(&parts[0], dimensions),
             Op::Pad { padding } => return self.bounded_pad(&parts, padding),
             Op::Gather { .. } => return self.bounded_gather(op, parts, requested),
+            Op::Fft { fft_type, fft_length } => {
+                let open = parts[0].sizes.iter().rev().take(fft_length.len());
+                // The length of a real signal does not follow from that of half its spectrum.
+                let is_known = *fft_type != FftType::Irfft || parts[0].sizes.last() == Some(&None);
+                if open.into_iter().any(Option::is_some) && is_known {
+                    let (fft_type, mut lengths) = (*fft_type, self.all_sizes(operands[0])?);
+                    lengths.drain(..lengths.len() - fft_length.len());
+                    if let (FftType::Irfft, Some(last)) = (fft_type, lengths.last_mut()) {
+                        *last = Size::known(fft_length[fft_length.len() - 1]);
+                    }
+                    return self.fourier_transform(operands[0], fft_type, &lengths);
+                }
+            }
             _ => {}
         }
         let (op, parts) = self.windows_apart(op, parts)?;

@@ -18,16 +18,16 @@ pub(crate) const ELEMENTWISE: &str = "\
 /// Other ops, whose rules read true sizes where they need them.
 pub(crate) const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchToSpace BatchToSpaceND BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddGrad BroadcastTo Concat ConcatV2 \
-    ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
-    GatherV2 L2Loss ListDiff LogSoftmax MatMul MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 \
+    ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims FFT FFT2D FFT3D Fill Gather GatherNd \
+    GatherV2 IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D L2Loss ListDiff LogSoftmax MatMul MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 \
     MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Max Mean Min \
     NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack \
-    Pad PadV2 Prod Range Rank Reshape ResourceGather Reverse ReverseV2 Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    Pad PadV2 Prod Range Rank Reshape ResourceGather Reverse ReverseV2 RFFT RFFT2D RFFT3D Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
     ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SpaceToBatch SpaceToBatchND SparseSoftmaxCrossEntropyWithLogits Split SplitV \
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGatherElements OnnxGatherND OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxMoveAxis OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
+    OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDFT OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGatherElements OnnxGatherND OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxMoveAxis OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxScatterND OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
     OnnxMaxPool OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \

@@ -25,24 +25,22 @@ enum Open {
     BeforeAxis,
     /// All but the attribute `axis`, which is the last one by default.
     AllButAxis,
-    /// All but the one that is transformed, and the parts of complex numbers.
-    AllButTransformed,
     /// All but the features of a normalization that reads its statistics.
     AllButFeatures,
 }
 
-const ALIGNED: [Aligned; 7] = [
+const ALIGNED: [Aligned; 6] = [
     Aligned {
         ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu",
         open: Open::All,
     },
     Aligned {
-        ops: "AdjustHue AdjustSaturation FFT HSVToRGB IFFT OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
-              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RFFT RGBToHSV",
+        ops: "AdjustHue AdjustSaturation HSVToRGB OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
+              OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RGBToHSV",
         open: Open::AllButLast(1),
     },
     Aligned {
-        ops: "Cholesky FFT2D IFFT2D MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
+        ops: "Cholesky MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
         open: Open::AllButLast(2),
     },
     Aligned {
@@ -50,7 +48,6 @@ const ALIGNED: [Aligned; 7] = [
         open: Open::BeforeAxis,
     },
     Aligned { ops: "OnnxLpNormalization", open: Open::AllButAxis },
-    Aligned { ops: "OnnxDFT", open: Open::AllButTransformed },
     Aligned {
         ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization",
         open: Open::AllButFeatures,
@@ -80,17 +77,12 @@ impl NodeContext<'_, '_> {
         let rank = self.rank(x);
         // The ranks of products follow the larger one.
         let is_alone = others.iter().all(|&id| !self.is_bounded(id) && self.rank(id) <= rank);
-        let transformed = match aligned.open {
-            Open::AllButTransformed => self.transformed_axis(rank)?,
-            _ => 0,
-        };
         let axis = || self.dimension(self.attributes().int_or("axis", -1)?, rank);
         let may_be_open = match aligned.open {
             Open::All => (0..rank, None),
             Open::AllButLast(count) => (0..rank.saturating_sub(count), None),
             Open::BeforeAxis => (0..axis()?, None),
             Open::AllButAxis => (0..rank, Some(axis()?)),
-            Open::AllButTransformed => (0..rank.saturating_sub(1), Some(transformed)),
             Open::AllButFeatures => match self.features(rank)? {
                 Some(features) => (0..rank, Some(features)),
                 None => return Ok(None),
@@ -105,19 +97,6 @@ impl NodeContext<'_, '_> {
         let whole = self.split(x)?;
         self.replace_input(0, whole.data);
         Ok(Some(OpenSizes { sizes: whole.sizes, bounds: self.sizes(whole.data) }))
-    }
-
-    /// Returns the dimension that `OnnxDFT` transforms.
-    pub(crate) fn transformed_axis(&mut self, rank: usize) -> Result<usize> {
-        let axis = if self.attributes().int("opset")? < 20 {
-            self.attributes().int_or("axis", 1)?
-        } else if let Some(place) = self.place_of(2)? {
-            let axis = self.input(place)?;
-            self.fold_element(axis, 0).ok_or_else(|| self.not_constant(place, axis))?
-        } else {
-            -2
-        };
-        self.dimension(axis, rank)
     }
 
     /// Returns the dimension of the features of a normalization; `None` if it computes statistics.

@@ -3,8 +3,8 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use bounded::list;
-use hlo::{FftType, InstructionId, Op, SliceDimension};
+use bounded::{bounds, list, run_time};
+use hlo::{FftType, InstructionId};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -46,50 +46,44 @@ fn complex(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
     check(cx, &sizes, dimensions)?;
-    let lengths = sizes[sizes.len() - dimensions..].to_vec();
-    check_lengths(cx, &lengths)?;
+    check_lengths(cx, &sizes[sizes.len() - dimensions..])?;
     if sizes.contains(&0) {
         return Ok(x);
     }
-    cx.op(Op::Fft { fft_type, fft_length: lengths }, &[x])
+    let lengths = cx.all_sizes(x)?.split_off(sizes.len() - dimensions);
+    cx.fourier_transform(x, fft_type, &lengths)
 }
 
 /// Transforms from or to real numbers. Input 1 contains the lengths of the real signal. Longer
 /// signals are truncated, and shorter ones are padded with zeros.
 fn real(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> Result<InstructionId> {
-    let mut x = cx.input(0)?;
+    let x = cx.input(0)?;
     let sizes = cx.sizes(x);
     check(cx, &sizes, dimensions)?;
-    let lengths = cx.constant_sizes(1)?;
+    let lengths = cx.bounded_sizes(1)?;
+    let most = bounds(&lengths);
     cx.check(lengths.len() == dimensions, || {
-        format!("fft_length: expected {dimensions} elements, got {}", list(&lengths))
+        format!("fft_length: expected {dimensions} elements, got {}", list(&most))
     })?;
-    check_lengths(cx, &lengths)?;
-    let first = sizes.len() - dimensions;
-    let half = lengths[dimensions - 1] / 2 + 1;
-    let mut result = [&sizes[..first], &lengths[..]].concat();
-    let mut requested = result.clone();
-    let spectrum = if fft_type == FftType::Rfft { &mut result } else { &mut requested };
-    spectrum[sizes.len() - 1] = half;
+    check_lengths(cx, &most)?;
     let output = cx.output_type(0)?;
-    if result.contains(&0) || sizes.contains(&0) || lengths.contains(&0) {
-        return cx.splat(output, &result, 0.0);
+    let first = sizes.len() - dimensions;
+    let mut result = cx.all_sizes(x)?;
+    result.truncate(first);
+    result.extend(&lengths);
+    if let (FftType::Rfft, Some(half)) = (fft_type, result.last_mut()) {
+        *half = cx.frequencies(*half)?;
+    }
+    let bound = bounds(&result);
+    if bound.contains(&0) || sizes.contains(&0) || most.contains(&0) {
+        let zeros = cx.splat(output, &bound, 0.0)?;
+        return cx.bounded(zeros, &run_time(&result));
     }
     let part = output.real_part();
     let (input, input_part) = (cx.element_type(x), cx.element_type(x).real_part());
     cx.check(part == input_part, || {
         format!("input and output have parts of different types: {input} and {output}")
     })?;
-    let slices = sizes.iter().zip(&requested).map(|(&size, &requested)| SliceDimension {
-        start: 0,
-        limit: size.min(requested),
-        stride: 1,
-    });
-    x = cx.slice(x, slices.collect())?;
-    let padding: Vec<(i64, i64, i64)> =
-        sizes.iter().zip(&requested).map(|(&size, &requested)| (0, (requested - size).max(0), 0)).collect();
-    let zero = cx.scalar(input, 0.0);
-    x = cx.pad(x, zero, &padding)?;
     debug_assert!(matches!(part, PrimitiveType::F32 | PrimitiveType::F64));
-    cx.op(Op::Fft { fft_type, fft_length: lengths }, &[x])
+    cx.fourier_transform(x, fft_type, &lengths)
 }

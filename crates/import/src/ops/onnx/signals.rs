@@ -55,31 +55,25 @@ fn literal_of(element_type: PrimitiveType, sizes: &[i64], values: impl Iterator<
 fn transformed(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
-    length: i64,
+    length: Size,
     onesided: bool,
     inverse: bool,
 ) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
     let rank = sizes.len();
-    cx.check((1..=MOST).contains(&length), || format!("a transform of {length} elements"))?;
+    cx.check((1..=MOST).contains(&length.bound), || format!("a transform of {} elements", length.bound))?;
     let own = cx.element_type(x);
     let wide = if own == PrimitiveType::F64 { PrimitiveType::F64 } else { PrimitiveType::F32 };
-    let mut x = cx.convert(x, wide)?;
-    let (parts, size) = (sizes[rank - 1], sizes[rank - 2]);
+    let x = cx.convert(x, wide)?;
+    let (row, parts) = (&sizes[..rank - 1], sizes[rank - 1]);
     let returns_reals = onesided && inverse;
-    let taken = if returns_reals { length / 2 + 1 } else { length };
-    x = cx.slice_in(x, rank - 2, 0, size.min(taken))?;
-    x = cx.pad_end(x, rank - 2, (taken - size).max(0))?;
-    let outer = &sizes[..rank - 2];
-    let row = [outer, &[taken]].concat();
     let part = |cx: &mut NodeContext<'_, '_>, k: i64| {
         let part = cx.slice_in(x, rank - 1, k, k + 1)?;
-        cx.reshape(part, &row)
+        cx.reshape(part, row)
     };
     let real = part(cx, 0)?;
-    let fft_length = vec![length];
     let y = if onesided && !inverse && parts == 1 {
-        cx.op(Op::Fft { fft_type: FftType::Rfft, fft_length }, &[real])?
+        cx.fourier_transform(real, FftType::Rfft, &[length])?
     } else {
         let imaginary = if parts == 2 { part(cx, 1)? } else { cx.splat_like(real, 0.0)? };
         let complex = cx.op(Op::Complex {}, &[real, imaginary])?;
@@ -88,7 +82,7 @@ fn transformed(
             (true, false) => FftType::Ifft,
             (false, _) => FftType::Fft,
         };
-        cx.op(Op::Fft { fft_type, fft_length }, &[complex])?
+        cx.fourier_transform(complex, fft_type, &[length])?
     };
     let mut result = cx.sizes(y);
     result.push(1);
@@ -100,7 +94,8 @@ fn transformed(
     let (real, imaginary) = (cx.reshape(real, &result)?, cx.reshape(imaginary, &result)?);
     let mut y = cx.concatenate(&[real, imaginary], rank - 1)?;
     if onesided {
-        y = cx.slice_in(y, rank - 2, 0, length / 2 + 1)?;
+        let half = cx.frequencies(length)?;
+        y = cx.with_lengths(y, rank - 2, &[half, Size::known(2)])?;
     }
     cx.convert(y, own)
 }
@@ -113,16 +108,40 @@ fn dft(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(rank >= 2 && matches!(sizes[rank - 1], 1 | 2), || {
         format!("expected a last dimension of one or two parts, got {}", list(&sizes))
     })?;
-    let axis = cx.transformed_axis(rank)?;
+    let axis = transformed_axis(cx, rank)?;
     cx.check(axis + 1 < rank, || "the last dimension cannot be transformed".to_owned())?;
-    let length = number(cx, 1)?.map(|length| length as i64);
     let (onesided, inverse) = (flag(cx, "onesided", false)?, flag(cx, "inverse", false)?);
-    let default = if onesided && inverse { 2 * (sizes[axis] - 1) } else { sizes[axis] };
+    let own = cx.all_sizes(x)?[axis];
+    let length = match place(cx, 1)? {
+        Some(place) => cx.bounded_element(place, 0)?,
+        None if !(onesided && inverse) => own,
+        None => {
+            let signal = |n: i64| 2 * (n - 1);
+            let size = own.size.map(|size| {
+                let less = cx.add_scalar(size, -1.0)?;
+                cx.mul_scalar(less, 2.0)
+            });
+            Size { bound: signal(own.bound), size: size.transpose()? }
+        }
+    };
     let mut order: Vec<usize> = (0..rank).collect();
     order.swap(axis, rank - 2);
     let rows = cx.transpose(x, &order)?;
-    let y = transformed(cx, rows, length.unwrap_or(default), onesided, inverse)?;
+    let y = transformed(cx, rows, length, onesided, inverse)?;
     cx.transpose(y, &order)
+}
+
+/// Returns the dimension that a transform transforms.
+fn transformed_axis(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<usize> {
+    let axis = if cx.attributes().int("opset")? < 20 {
+        cx.attributes().int_or("axis", 1)?
+    } else if let Some(place) = place(cx, 2)? {
+        let axis = cx.input(place)?;
+        cx.fold_element(axis, 0).ok_or_else(|| cx.not_constant(place, axis))?
+    } else {
+        -2
+    };
+    cx.dimension(axis, rank)
 }
 
 /// Transforms of overlapping frames. Inputs: the signal (batch, length, parts), the distance of
@@ -197,7 +216,7 @@ fn stft_of(
         gathered = cx.mul(gathered, window)?;
     }
     let onesided = flag(cx, "onesided", true)?;
-    transformed(cx, gathered, length, onesided, false)
+    transformed(cx, gathered, Size::known(length), onesided, false)
 }
 
 /// Weights from bins of a spectrum to bins on the mel scale. Inputs: number of mel bins, length of
