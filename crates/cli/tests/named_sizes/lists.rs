@@ -117,3 +117,46 @@ fn runs_whose_sizes_do_not_fit_fail() {
     let said = refuse(&mut run("placed", 2), place.path());
     assert!(said.contains("the sizes of dimension 0 of input 2 and dimension 0 of input 1 differ"), "{said}");
 }
+
+/// Two arrays of as many elements as `x` has rows: pairs of numbers, and all columns of `x`.
+const CONCATENATED: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: -1 } } } } }
+node { name: "none" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {  } int_val: 0 } } } }
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {  } int_val: 1 } } } }
+node { name: "first" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 0 } } } }
+node { name: "second" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } } }
+node { name: "last" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {  } int_val: -1 } } } }
+node { name: "twice" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 1 int_val: 1 int_val: 2 } } } }
+node { name: "shape" op: "Shape" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "size" op: "StridedSlice" input: "shape" input: "first" input: "second" input: "second" attr { key: "T" value { type: DT_INT32 } } attr { key: "Index" value { type: DT_INT32 } } attr { key: "shrink_axis_mask" value { i: 1 } } }
+node { name: "indices" op: "Range" input: "none" input: "size" input: "one" attr { key: "Tidx" value { type: DT_INT32 } } }
+node { name: "column" op: "ExpandDims" input: "x" input: "last" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tdim" value { type: DT_INT32 } } }
+node { name: "pairs" op: "Tile" input: "column" input: "twice" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tmultiples" value { type: DT_INT32 } } }
+node { name: "array" op: "TensorArrayV3" input: "size" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "written" op: "TensorArrayScatterV3" input: "array" input: "indices" input: "pairs" input: "array:1" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "y" op: "TensorArrayConcatV3" input: "array" input: "written" attr { key: "dtype" value { type: DT_FLOAT } } }
+versions { producer: 1286 }
+"#;
+
+#[test]
+fn arrays_of_any_length_are_concatenated() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("g.pbtxt"), CONCATENATED).expect("writable");
+    for (dims, widths) in [(&["--dim=x.1=2"][..], &[2i64][..]), (&["--dim=x.1=1..4"], &[1, 3, 4])] {
+        for (rows, &width) in
+            [1i64, 3, 6].iter().flat_map(|&rows| widths.iter().map(move |width| (rows, width)))
+        {
+            let x: Vec<f32> = (0..rows * width).map(|k| k as f32 - 1.5).collect();
+            let feed = BTreeMap::from([("x".to_owned(), Literal::from_elements(&[rows, width], &x))]);
+            std::fs::write(place.path().join("in.npz"), npz::write(&feed).expect("small")).expect("writable");
+            let mut tool = tfcompile(place.path());
+            tool.args(["run", "g.pbtxt", "--dim=batch=1..6", "--feed=@in.npz", "--out=out.npz"]);
+            succeed(tool.args(dims).args(["--fetch=y", "--fetch=y:1"]));
+            let twice: Vec<f32> = x.iter().flat_map(|&value| [value, value]).collect();
+            assert_eq!(result(place.path(), "y"), Literal::from_elements(&[rows * width, 2], &twice));
+            let lengths = result(place.path(), "y_1");
+            assert_eq!(lengths, Literal::from_elements(&[rows], &vec![width; rows as usize]));
+        }
+    }
+}

@@ -356,13 +356,18 @@ pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     cx.check(!element.is_empty(), || {
         "Concat saw a scalar shape, but requires at least vectors; did you mean to use pack?".to_owned()
     })?;
-    let count = cx.known_size(id)?;
-    let elements = cx.slice_in(buffer, 0, 0, count)?;
-    let sizes = [&[count * element[0]], &element[1..]].concat();
-    let value = cx.reshape(elements, &sizes)?;
-    let lengths = cx.integers(PrimitiveType::S64, &[element[0]])?;
-    let lengths = cx.reshape(lengths, &[])?;
-    Ok(vec![value, cx.broadcast(lengths, &[count], &[])?])
+    let count = cx.number_of_elements(id)?;
+    let elements = cx.slice_in(buffer, 0, 0, count.bound)?;
+    let elements = cx.with_element_names(id, elements, &[count.size])?;
+    let sizes = cx.all_sizes(elements)?;
+    let rows = cx.true_count(elements, &[0, 1])?;
+    let joined = Size { bound: count.bound * element[0], size: Some(rows) };
+    let sizes = [&[joined], &sizes[2..]].concat();
+    let value = cx.reshape_to(elements, &sizes)?;
+    let length = cx.true_size(elements, 1)?;
+    let length = cx.convert(length, PrimitiveType::S64)?;
+    let lengths = cx.broadcast(length, &[count.bound], &[])?;
+    Ok(vec![value, cx.bounded(lengths, &[count.size])?])
 }
 
 /// `TensorArraySplitV3(handle, value, lengths, flow) = flow`: writes the number of rows in
@@ -441,20 +446,6 @@ impl NodeContext<'_, '_> {
         }
         let owner = format!("TensorArray '{}'", self[id].name);
         Err(self.unknown_length(length, &owner, "give the TensorArray a fixed size without dynamic_size"))
-    }
-
-    /// Like [`Self::number_of_elements`], for ops that need a known one.
-    fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
-        let size = self.number_of_elements(id)?;
-        match size.size {
-            None if self[id].names.is_empty() => Ok(size.bound),
-            _ => Err(Error::unsupported(format!(
-                "TensorArray '{}' has open sizes, which {} does not support",
-                self[id].name,
-                self.node().op
-            ))
-            .coded(Code::BoundedSize)),
-        }
     }
 
     /// Gives true sizes to an array of elements: those of its leading dimensions, and the named
