@@ -100,3 +100,59 @@ def eigh_open(x):
 def solve_open(x, y):
     a = x @ x.T + 3 * jnp.eye(x.shape[0])
     return jnp.linalg.solve(a, y), jnp.linalg.inv(a), jnp.linalg.det(a), jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(a), True), y)
+
+
+@program("b, n, n", constraints=["n <= 7"])
+def qr_open(x):
+    q, r = jnp.linalg.qr(x)
+    return jnp.abs(q), jnp.abs(r), q @ r
+
+
+@program("n, 3", constraints=["n <= 9", "n >= 3"])
+def qr_tall(x):
+    (q, r), whole = jnp.linalg.qr(x), jnp.linalg.qr(x, mode="complete").Q
+    return jnp.abs(q), jnp.abs(r), q @ r, jnp.abs(whole.T @ whole), jnp.abs(jnp.linalg.qr(x, mode="r"))
+
+
+@program("2, m, n", constraints=["m <= 8", "n <= 6", "m >= n"])
+def qr_of_two_sizes(x):
+    q, r = jnp.linalg.qr(x)
+    return jnp.abs(q), jnp.abs(r), q @ r
+
+
+@program("b, m, n", constraints=["m <= 8", "n <= 7"])
+def singular_values_open(x):
+    return jnp.linalg.svd(x, compute_uv=False), jnp.linalg.svd(x[:, :, :1] * x[:, :1], compute_uv=False)
+
+
+@program("b, n, n", constraints=["n <= 7"])
+def svd_open(x):
+    u, s, v = jnp.linalg.svd(x)
+    # Of matrices of rank 1, only these are unique.
+    one = x[:, :, :1] * x[:, :1] * 1e-5
+    p, d, q = jnp.linalg.svd(one)
+    return (
+        s,
+        jnp.abs(u),
+        jnp.abs(v),
+        (u * s[:, None]) @ v,
+        1e5 * d,
+        1e5 * (p * d[:, None]) @ q,
+        jnp.matmul(p.transpose(0, 2, 1), p),
+        jnp.matmul(q, q.transpose(0, 2, 1)),
+    )
+
+
+@program("n, 3", "2, m", constraints=["n <= 9", "n >= 3", "m <= 8", "m >= 2"])
+def svd_of_one_size(x, y):
+    (u, s, v), (p, d, q) = jnp.linalg.svd(x, full_matrices=False), jnp.linalg.svd(y)
+    same = x[:, :1] * jnp.ones((1, 3))
+    c, _, e = jnp.linalg.svd(same, full_matrices=False)
+    return jnp.abs(u), s, jnp.abs(v), jnp.abs(p), d, (q @ q.T), (u * s) @ v, c.T @ c, e @ e.T
+
+
+@program("n, n", constraints=["n <= 6"])
+def inverse_of_small_numbers(x):
+    s = 1e-6 * (x + x.T)
+    values, vectors = jnp.linalg.eigh(s)
+    return 1e6 * values, 1e6 * (vectors * values) @ vectors.T, jnp.linalg.pinv(x + 4 * jnp.eye(x.shape[0]))

@@ -9,6 +9,7 @@
 //! module provides the true sizes to rules that need them.
 
 pub mod crossing;
+mod factors;
 mod fourier;
 mod gather;
 mod instructions;
@@ -21,6 +22,7 @@ mod shapes;
 mod sizes;
 mod sort;
 
+pub use factors::PaddedMatrices;
 pub use sizes::{Size, bounds, run_time};
 
 use crate::builder::Builder;

@@ -11,7 +11,7 @@ mod builder;
 mod settle;
 mod size;
 
-pub use arrays::{Bounded, Size, bounds, crossing, run_time};
+pub use arrays::{Bounded, PaddedMatrices, Size, bounds, crossing, run_time};
 pub use builder::{
     Branch, Builder, Captures, Carried, Checkpoint, Indices, LinearElement, LoopFacts, Reducer, Scope,
     VariableId, broadcast_sizes, check_size, highest, integer_vector, join_ranges, list, lowest,

@@ -2,6 +2,7 @@
 
 mod exact;
 mod lists;
+mod matrices;
 mod trees;
 
 use crate::support::{refuse, root, succeed, tfcompile};

@@ -8,6 +8,7 @@
 mod arguments;
 mod custom_call;
 mod dimensions;
+mod factors;
 mod gather;
 mod regions;
 mod shaping;

@@ -22,9 +22,9 @@ pub(crate) const OTHERS: &str = "\
     GatherV2 IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D L2Loss ListDiff LogSoftmax MatMul MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 \
     MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Max Mean Min \
     NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 OneHot Pack \
-    Pad PadV2 Prod Range Rank Reshape ResourceGather Reverse ReverseV2 RFFT RFFT2D RFFT3D Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    Pad PadV2 Prod Qr Range Rank Reshape ResourceGather Reverse ReverseV2 RFFT RFFT2D RFFT3D Roll ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
     ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SpaceToBatch SpaceToBatchND SparseSoftmaxCrossEntropyWithLogits Split SplitV \
-    Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
+    Squeeze StridedSlice Sum Svd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
     OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDFT OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGatherElements OnnxGatherND OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxMoveAxis OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
@@ -35,7 +35,7 @@ pub(crate) const OTHERS: &str = "\
     TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3 \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \
     TensorListSetItem TensorListStack XlaKeyValueSort XlaRemoveDynamicDimensionSize \
-    XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
+    XlaSetDynamicDimensionSize XlaSort XlaSvd XlaVariadicSort";
 
 /// Ops whose rules see whole arrays if only the batch is bounded, and otherwise true sizes.
 const WINDOWS: &str = "AvgPool Conv2D DepthwiseConv2dNative MaxPool MaxPoolV2";

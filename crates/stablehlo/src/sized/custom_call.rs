@@ -1,6 +1,6 @@
 //! Custom calls that check sizes, and those for operations that StableHLO has only for known sizes.
 
-use super::{slices, windows};
+use super::{factors, slices, windows};
 use crate::ops;
 use crate::walk::Context;
 use hlo::InstructionId;
@@ -9,7 +9,11 @@ use support::{Error, Result};
 
 /// Checks of shapes, and operations that StableHLO has only for known sizes.
 pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
-    match context.view().text("call_target_name")? {
+    let target = context.view().text("call_target_name")?;
+    if let Some(convert) = factors::find(context, target) {
+        return convert(context);
+    }
+    match target {
         "shape_assertion" | "stablehlo.shape_assertion" => shape_assertion(context),
         "stablehlo.dynamic_reduce_window" => windows::dynamic_reduce_window(context),
         "stablehlo.dynamic_top_k" | "mhlo.dynamic_topk" => slices::dynamic_top_k(context),

@@ -26,9 +26,18 @@ pub(super) fn find(name: &str) -> Option<Convert> {
     })
 }
 
-/// Returns the sizes of a result from its type and from an operand that contains all of them.
+/// Returns the sizes of the result from its type and from an operand that contains all of them.
 pub(super) fn sizes_of(context: &mut Context<'_, '_>, vector: InstructionId) -> Result<Vec<Size>> {
-    let Some(declared) = declared_sizes(context, 0) else {
+    sizes_of_result(context, 0, vector)
+}
+
+/// Like [`sizes_of`], for one of several results.
+pub(super) fn sizes_of_result(
+    context: &mut Context<'_, '_>,
+    k: usize,
+    vector: InstructionId,
+) -> Result<Vec<Size>> {
+    let Some(declared) = declared_sizes(context, k) else {
         return Err(Error::invalid("expected an array as result"));
     };
     let mut sizes = Vec::with_capacity(declared.len());

@@ -276,7 +276,7 @@ impl<'s> Context<'_, 's> {
         }
     }
 
-    pub(super) fn metadata(&self) -> OpMetadata {
+    pub(crate) fn metadata(&self) -> OpMetadata {
         OpMetadata {
             op_type: self.operation.name.clone(),
             op_name: self.operation.location.clone(),

@@ -87,7 +87,10 @@ fn above_eigenvalues(b: &mut Builder, matrices: &Bounded, lower: bool) -> Result
         (b.reduce(magnitudes, Reducer::Add, &[column])?, b.reduce(magnitudes, Reducer::Add, &[row])?);
     let sums = b.add(across, down)?;
     let most = b.reduce(sums, Reducer::Maximum, &[row])?;
-    let most = b.add_scalar(most, 1.0)?;
+    // Not much larger, so that small eigenvalues remain exact.
+    let (twice, one) = (b.mul_scalar(most, 2.0)?, b.splat_like(most, 1.0)?);
+    let is_zero = b.compare_scalar(ComparisonDirection::Eq, most, 0.0)?;
+    let most = b.select(is_zero, one, twice)?;
     if !element_type.is_complex() {
         return Ok(most);
     }

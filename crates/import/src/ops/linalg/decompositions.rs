@@ -191,10 +191,15 @@ fn lu(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 fn qr(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (a, sizes) = matrix(cx, 0)?;
     let full = cx.attributes().bool_or("full_matrices", false)?;
-    cx.composite(&[a], |_, operands| {
+    let padded = cx.padded_matrices(a)?;
+    let factors = cx.composite(&[padded.data], |_, operands| {
         let (q, r) = matrices::qr(stack(operands[0]), full);
         [q, r].map(|x| matrices::of_stack(x, batch_of(&sizes)).convert(operands[0].element_type())).to_vec()
-    })
+    })?;
+    match factors[..] {
+        [q, r] => Ok(cx.qr_factors(&padded, [q, r], full)?.to_vec()),
+        _ => Ok(factors),
+    }
 }
 
 fn self_adjoint_eig(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
@@ -238,7 +243,8 @@ fn xla_svd(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 fn singular(cx: &mut NodeContext<'_, '_>, with_vectors: bool, full: bool) -> Result<Vec<InstructionId>> {
     let (a, sizes) = matrix(cx, 0)?;
     let element_type = cx.element_type(a);
-    cx.composite(&[a], |function, operands| {
+    let padded = cx.padded_for_singular_values(a, with_vectors)?;
+    let parts = cx.composite(&[padded.data], |function, operands| {
         let [u, s, v] = matrices::svd(stack(operands[0]), full);
         let values = [batch_of(&sizes), &s.sizes()[1..]].concat();
         let s = s.reshape(&values).convert(element_type);
@@ -250,7 +256,14 @@ fn singular(cx: &mut NodeContext<'_, '_>, with_vectors: bool, full: bool) -> Res
             }
         };
         vec![s, function.expression(side(u)), function.expression(side(v))]
-    })
+    })?;
+    let [s, u, v] = parts[..] else { return Ok(parts) };
+    let s = cx.singular_values(&padded, s)?;
+    if !with_vectors {
+        return Ok(vec![s, u, v]);
+    }
+    let u = cx.singular_vectors(&padded, u, true, full)?;
+    Ok(vec![s, u, cx.singular_vectors(&padded, v, false, full)?])
 }
 
 /// `MatrixExponential(a)`.
