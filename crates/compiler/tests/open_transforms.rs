@@ -184,14 +184,14 @@ impl Case<'_> {
             {
                 let mut sum = (0.0, 0.0);
                 for j in 0..length {
-                    let at = |j: i64| match j < own {
-                        true => values[((o * own + j) * inner + i) as usize],
-                        false => (0.0, 0.0),
+                    let at = |j: i64| {
+                        if j < own { values[((o * own + j) * inner + i) as usize] } else { (0.0, 0.0) }
                     };
                     // Half a spectrum is completed.
-                    let (mut re, mut im) = match d == last && self.returns_reals() && 2 * j > length {
-                        true => (at(length - j).0, -at(length - j).1),
-                        false => at(j),
+                    let (mut re, mut im) = if d == last && self.returns_reals() && 2 * j > length {
+                        (at(length - j).0, -at(length - j).1)
+                    } else {
+                        at(j)
                     };
                     if d == last && self.returns_reals() && (j == 0 || 2 * j == length) {
                         im = 0.0;
