@@ -265,17 +265,22 @@ fn complex<'a>(op: &'a str, dimensions: &'a [Dimension], transformed: usize) -> 
     Case { op, dimensions, transformed, length: (1, 0) }
 }
 
+/// Checks transforms of dimension 1, of numbers and of spectra. The first run has one frequency.
+fn check_kinds(dimensions: &[Dimension], runs: &[&[i64]]) {
+    for op in ["FFT", "IFFT", "RFFT"] {
+        complex(op, dimensions, 1).check(runs);
+    }
+    // Spectra of signals of odd and of even length.
+    Case { length: (2, -1), ..complex("IRFFT", dimensions, 1) }.check(runs);
+    Case { length: (2, -2), ..complex("IRFFT", dimensions, 1) }.check(&runs[1..]);
+}
+
 #[test]
 fn short_transforms_have_the_length_of_the_run() {
     let runs: Vec<[i64; 2]> = (1..=40).map(|n| [1 + n % 3, n]).collect();
     let runs: Vec<&[i64]> = runs.iter().map(|run| &run[..]).collect();
     let dimensions = [Open("batch", 3), Open("n", 40)];
-    complex("FFT", &dimensions, 1).check(&runs);
-    complex("IFFT", &dimensions, 1).check(&runs);
-    complex("RFFT", &dimensions, 1).check(&runs);
-    // Spectra of signals of even and of odd length.
-    Case { length: (2, -1), ..complex("IRFFT", &dimensions, 1) }.check(&runs);
-    Case { length: (2, -2), ..complex("IRFFT", &dimensions, 1) }.check(&runs[1..]);
+    check_kinds(&dimensions, &runs);
 }
 
 #[test]
@@ -283,11 +288,7 @@ fn long_transforms_have_the_length_of_the_run() {
     let runs: [&[i64]; 12] =
         [&[1], &[2], &[3], &[7], &[64], &[97], &[128], &[200], &[251], &[256], &[299], &[300]];
     let dimensions = [Known(5), Open("n", 300)];
-    complex("FFT", &dimensions, 1).check(&runs);
-    complex("IFFT", &dimensions, 1).check(&runs);
-    complex("RFFT", &dimensions, 1).check(&runs);
-    Case { length: (2, -1), ..complex("IRFFT", &dimensions, 1) }.check(&runs);
-    Case { length: (2, -2), ..complex("IRFFT", &dimensions, 1) }.check(&runs[1..]);
+    check_kinds(&dimensions, &runs);
 }
 
 #[test]
