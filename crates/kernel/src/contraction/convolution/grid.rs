@@ -7,6 +7,7 @@
 use super::count::Count;
 use super::pixels::{Pixels, Place};
 use crate::context::KernelContext;
+use crate::context::limits::{greater, lesser};
 use crate::index::{Facts, Index};
 use hlo::ConvolutionForm;
 use hlo::analysis::Extent;
@@ -247,14 +248,4 @@ fn may_cross(d: &SpatialDimension) -> bool {
         let is_whole = segment.count.saturating_mul(segment.step) >= d.output;
         is_whole && (d.input == 0 || segment.count.saturating_mul(segment.input_step) % d.input == 0)
     })
-}
-
-fn lesser(cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> ValueId {
-    let is_less = cx.compare(Predicate::Less, x, y);
-    cx.select(is_less, x, y)
-}
-
-fn greater(cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> ValueId {
-    let is_less = cx.compare(Predicate::Less, x, y);
-    cx.select(is_less, y, x)
 }
