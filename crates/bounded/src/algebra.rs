@@ -147,8 +147,8 @@ impl Polynomial {
         Some(())
     }
 
-    /// Returns the quotient, rounded toward 0. `None` unless the dividend cannot be negative and
-    /// the divisor is positive, or the division is exact.
+    /// Returns the quotient, rounded toward 0. `None` unless the dividend is known not to be negative,
+    /// or not to be positive, and the divisor is positive, or the division is exact.
     pub(crate) fn quotient(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
         if divisor.range(leaf).low.is_none_or(|low| low < 1) {
             return None;
@@ -158,7 +158,7 @@ impl Polynomial {
             return Some(whole);
         }
         if self.range(leaf).low.is_none_or(|low| low < 0) {
-            return None;
+            return self.opposite(leaf)?.quotient(divisor, leaf)?.negated();
         }
         let may_split = rest.range(leaf).low.is_some_and(|low| low >= 0);
         let (whole, rest) = if may_split { (whole, rest) } else { (Self::default(), self.clone()) };
@@ -172,12 +172,13 @@ impl Polynomial {
         whole.plus(&part, 1)
     }
 
-    /// Returns the remainder of the division of a number that is not negative by a positive one.
+    /// Returns the remainder of such a division, which has the sign of the dividend.
     pub(crate) fn remainder(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
-        let is_valid = divisor.range(leaf).low.is_some_and(|low| low >= 1)
-            && self.range(leaf).low.is_some_and(|low| low >= 0);
-        if !is_valid {
+        if divisor.range(leaf).low.is_none_or(|low| low < 1) {
             return None;
+        }
+        if self.range(leaf).low.is_none_or(|low| low < 0) {
+            return self.opposite(leaf)?.remainder(divisor, leaf)?.negated();
         }
         let (_, rest) = self.divided(divisor);
         let may_split = rest.range(leaf).low.is_some_and(|low| low >= 0);
@@ -189,8 +190,49 @@ impl Polynomial {
         }
     }
 
+    fn negated(&self) -> Option<Self> {
+        Self::default().plus(self, -1)
+    }
+
+    /// Returns the negative of a number that is known not to be positive, and may be negative.
+    fn opposite(&self, leaf: Leaf<'_>) -> Option<Self> {
+        self.negated().filter(|_| self.range(leaf).high.is_some_and(|high| high <= 0))
+    }
+
+    /// Returns 1 if the value, which is known not to be negative or not to be positive, is not 0, and
+    /// 0 otherwise.
+    pub(crate) fn is_not_zero(&self, leaf: Leaf<'_>) -> Option<Self> {
+        let is_positive = self.range(leaf).low.is_some_and(|low| low >= 0);
+        let size = if is_positive { self.clone() } else { self.opposite(leaf)? };
+        size.minimum(&Self::constant(1), leaf)
+    }
+
+    /// Returns the first number if a condition is 1, and the second if it is 0, where they are a
+    /// quotient or a remainder rounded toward 0, which the condition corrects to round down: `-x / m`
+    /// becomes `-((x + m - 1) / m)`, and `-x % m` becomes `(m - x % m) % m`.
+    pub(crate) fn rounded_down(condition: &Self, a: &Self, b: &Self, leaf: Leaf<'_>) -> Option<Self> {
+        let change = a.plus(b, -1)?.as_constant()?;
+        b.terms.iter().find_map(|(factors, &coefficient)| {
+            let [atom @ (Atom::Quotient(x, m) | Atom::Remainder(x, m))] = &factors[..] else { return None };
+            let by = m.as_constant()?;
+            let rest = x.remainder(m, leaf)?;
+            if coefficient != -1 || rest.is_not_zero(leaf)? != *condition {
+                return None;
+            }
+            let down = match atom {
+                Atom::Quotient(..) if change == -1 => {
+                    x.plus(&Self::constant(by - 1), 1)?.quotient(m, leaf)?.negated()?
+                }
+                Atom::Remainder(..) if change == by => m.plus(&rest, -1)?.remainder(m, leaf)?,
+                _ => return None,
+            };
+            b.plus(&Self::atom(atom.clone()), 1)?.plus(&down, 1)
+        })
+    }
+
     /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
-    /// and the sum of the others. A divisor of several terms divides all or nothing.
+    /// and the sum of the others. A constant leaves what is between 0 and a constant divisor: `h - 1`
+    /// by 2 is -1 and `h + 1`. A divisor of several terms divides all or nothing.
     fn divided(&self, divisor: &Self) -> (Self, Self) {
         let (mut whole, mut rest) = (Self::default(), self.clone());
         if let (Some((of_divisor, &by)), 1) = (divisor.terms.first_key_value(), divisor.terms.len()) {
@@ -203,6 +245,11 @@ impl Polynomial {
                 if is_multiple && coefficient % by == 0 {
                     whole.terms.insert(left, coefficient / by);
                     rest.terms.remove(factors);
+                } else if factors.is_empty() && of_divisor.is_empty() && by > 0 {
+                    if coefficient.div_euclid(by) != 0 {
+                        whole.terms.insert(Vec::new(), coefficient.div_euclid(by));
+                    }
+                    rest.terms.insert(Vec::new(), coefficient.rem_euclid(by));
                 }
             }
         } else if let Some(exact) = self.exact_quotient(divisor) {
@@ -306,6 +353,18 @@ impl Polynomial {
 
     /// Returns the range of the values.
     pub(crate) fn range(&self, leaf: Leaf<'_>) -> Range {
+        let own = self.range_of_terms(leaf);
+        let Some((multiple, by, rest)) = self.without_quotient() else { return own };
+        let of_multiple = multiple.range(leaf);
+        // `by` times the values are those of the multiple less those of the rest.
+        let low = of_multiple.low.zip(Some(rest.max(0))).and_then(|(a, b)| a.checked_sub(b));
+        let high = of_multiple.high.zip(Some(rest.min(0))).and_then(|(a, b)| a.checked_sub(b));
+        let (low, high) = (low.map(|low| -(-low).div_euclid(by)), high.map(|high| high.div_euclid(by)));
+        Range { low: own.low.max(low), high: own.high.into_iter().chain(high).min() }
+    }
+
+    /// Returns the range of the sum if its terms were independent.
+    fn range_of_terms(&self, leaf: Leaf<'_>) -> Range {
         let mut sum = Range::exactly(0);
         for (factors, &coefficient) in &self.terms {
             let product = factors
@@ -317,6 +376,27 @@ impl Polynomial {
             };
         }
         sum
+    }
+
+    /// Multiplies the sum by the divisor of one of its quotients, so that the dividend, less a
+    /// remainder, takes the place of the quotient: twice `h / 2 - h` is `-h - h % 2`. Returns that sum
+    /// without the remainder, the divisor, and the largest multiple of the remainder that the sum
+    /// lacks, of which the other end is 0.
+    fn without_quotient(&self) -> Option<(Self, i64, i64)> {
+        if self.terms.len() < 2 {
+            return None;
+        }
+        let quotients = self.terms.iter().filter_map(|(factors, &coefficient)| match &factors[..] {
+            [atom @ Atom::Quotient(dividend, divisor)] => Some((atom, dividend, divisor, coefficient)),
+            _ => None,
+        });
+        // The dividend of a nested one may have the others.
+        let (atom, dividend, divisor, coefficient) = quotients.max_by_key(|(atom, ..)| atom.depth())?;
+        let by = divisor.as_constant().filter(|&by| by > 0)?;
+        let multiple = self.plus(&Self::atom(atom.clone()), coefficient.checked_neg()?)?;
+        let multiple = multiple.times(&Self::constant(by))?.plus(dividend, coefficient)?;
+        let rest = coefficient.checked_mul(by - 1)?;
+        (multiple.complexity() < self.complexity()).then_some((multiple, by, rest))
     }
 }
 
@@ -456,6 +536,47 @@ mod tests {
         let cut = named(0).plus(&rest, -1).expect("few terms");
         assert_eq!(cut.range(&leaf), Range { low: Some(0), high: Some(64) });
         assert_eq!(cut.plus(&rest, 1), Some(named(0)));
+    }
+
+    #[test]
+    fn quotients_of_negative_sizes_are_rounded_down() {
+        for (size, m) in [(named(0), 2), (linear(3, 0, 1), 4), (linear(4, 8, 1), 4), (linear(2, 1, 3), 3)] {
+            let (by, negative) = (Polynomial::constant(m), size.negated().expect("few terms"));
+            let quotient = negative.quotient(&by, &leaf).expect("a quotient");
+            let rest = negative.remainder(&by, &leaf).expect("a remainder");
+            // As programs write `-size // m` and `-size % m`.
+            let is_inexact = rest.is_not_zero(&leaf).expect("a condition");
+            let down = |a: &Polynomial, step: i64| {
+                let below = a.plus(&Polynomial::constant(step), 1).expect("few terms");
+                let of_condition = is_inexact.as_constant().map(|one| if one == 0 { a } else { &below });
+                let found = Polynomial::rounded_down(&is_inexact, &below, a, &leaf);
+                found.or(of_condition.cloned()).expect("a number rounded down")
+            };
+            let (quotient, rest) = (down(&quotient, -1), down(&rest, m));
+            for sizes in [[1, 0], [2, 3], [7, 1], [64, 10], [33, 0]] {
+                let size = value(&size, sizes);
+                assert_eq!(value(&quotient, sizes), (-size).div_euclid(m), "{quotient:?}");
+                assert_eq!(value(&rest, sizes), (-size).rem_euclid(m), "{rest:?}");
+            }
+            let most = size.plus(&Polynomial::constant(m - 1), 1).expect("few terms");
+            assert_eq!(quotient.negated(), most.quotient(&by, &leaf), "as a quotient rounded up");
+        }
+    }
+
+    #[test]
+    fn ranges_know_that_quotients_depend_on_their_dividends() {
+        // Padding SAME of a window of 3 with stride 2, along `b` and along half of it.
+        let half = |size: &Polynomial| {
+            let more = size.plus(&Polynomial::constant(1), 1).expect("few terms");
+            more.quotient(&Polynomial::constant(2), &leaf).expect("a quotient")
+        };
+        for size in [named(0), half(&named(0))] {
+            let padding = half(&size).plus(&half(&size), 1).and_then(|sum| sum.plus(&size, -1));
+            let padding = padding.and_then(|sum| sum.plus(&Polynomial::constant(1), 1)).expect("few terms");
+            assert_eq!(padding.range(&leaf), Range { low: Some(1), high: Some(2) });
+        }
+        let left = named(0).plus(&half(&named(0)), -1).expect("few terms");
+        assert_eq!(left.range(&leaf), Range { low: Some(0), high: Some(32) });
     }
 
     #[test]

@@ -497,12 +497,20 @@ impl Builder {
                     ComparisonDirection::Gt => (above, most),
                     ComparisonDirection::Ge => (least, below),
                 };
-                if is_true || is_false { flag(is_true) } else { None }
+                match direction {
+                    _ if is_true || is_false => flag(is_true),
+                    ComparisonDirection::Ne => a.plus(b, -1)?.is_not_zero(&leaf),
+                    ComparisonDirection::Eq => {
+                        Polynomial::constant(1).plus(&a.plus(b, -1)?.is_not_zero(&leaf)?, -1)
+                    }
+                    _ => None,
+                }
             }
             (Op::Select {}, [condition, a, b]) => match condition.as_constant() {
                 Some(0) => Some(b.clone()),
                 Some(_) => Some(a.clone()),
-                None => (a == b).then(|| a.clone()),
+                None if a == b => Some(a.clone()),
+                None => Polynomial::rounded_down(condition, a, b, &leaf),
             },
             (Op::Add {}, [a, b]) if !is_pred => a.plus(b, 1),
             (Op::Subtract {}, [a, b]) => a.plus(b, -1),
