@@ -7,12 +7,12 @@ use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
 use crate::loops::{self, TaskLoop};
 use crate::reduction::reduce::blocks::{Carried, nest_in_blocks};
-use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
+use crate::reduction::reduce::{LimitedLoop, nest_parts};
 use hlo::analysis::Extent;
 use hlo::{InstructionId, Op};
 use nest::ValueId;
-use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
+use plan::{MultiOutputPlan, Output, OutputReduction, Placement};
 use support::{Error, Result};
 
 /// Writes all results.
@@ -40,7 +40,7 @@ pub(crate) fn emit_elements(
     plan: &MultiOutputPlan,
     placed: &[Placed],
 ) -> Result<()> {
-    let needed = needed(cx, plan, placed);
+    let needed = needed(cx, plan, placed)?;
     loops::for_each(cx, &plan.nest, plan.sizes.len(), &needed, &mut |cx, indices| {
         let mut values = Vec::with_capacity(placed.len());
         for output in placed {
@@ -53,15 +53,24 @@ pub(crate) fn emit_elements(
     })
 }
 
-/// Returns how many indices of each loop are needed, if all outputs agree.
-fn needed(cx: &KernelContext<'_>, plan: &MultiOutputPlan, placed: &[Placed]) -> Vec<Option<Extent>> {
-    let Some((first, others)) = placed.split_first() else { return Vec::new() };
-    let extents = cx.needed(first.value);
-    let agrees = |output: &Placed| output.sizes == plan.sizes && cx.needed(output.value) == extents;
-    if !agrees(first) || !others.iter().all(agrees) {
-        return Vec::new();
+/// Returns how many indices of each loop are needed: those on which all outputs agree.
+fn needed(cx: &KernelContext<'_>, plan: &MultiOutputPlan, placed: &[Placed]) -> Result<Vec<Option<Extent>>> {
+    let mut agreed: Option<Vec<Option<Extent>>> = None;
+    for output in placed {
+        let mut extents = vec![None; plan.sizes.len()];
+        if output.sizes == plan.sizes {
+            extents = output.needed(cx)?;
+        }
+        let of_loops = KernelContext::loop_extents(&plan.nest.loops, &plan.sizes, &extents);
+        agreed = Some(match agreed {
+            None => of_loops,
+            Some(others) => {
+                let both = others.into_iter().zip(of_loops);
+                both.map(|(a, b)| a.filter(|_| a == b)).collect()
+            }
+        });
     }
-    KernelContext::loop_extents(&plan.nest.loops, &plan.sizes, &extents)
+    Ok(agreed.unwrap_or_default())
 }
 
 /// Copies an operand that a result updates in part, unless the result already occupies the
@@ -130,6 +139,28 @@ impl Placed {
         Ok(Self { value: output.value, leaf: output.leaf, sizes, steps, reduction: output.reduction })
     }
 
+    /// Returns how many indices along each dimension of the value change what is read of the output.
+    fn needed(&self, cx: &KernelContext<'_>) -> Result<Vec<Option<Extent>>> {
+        let Some(OutputReduction { instruction, .. }) = self.reduction else {
+            return Ok(cx.needed(self.value));
+        };
+        let dimensions = self.reduced(cx)?;
+        let mut extents = cx.significant(instruction);
+        extents.resize(self.sizes.len(), None);
+        let kept = (0..extents.len()).filter(|d| !dimensions.contains(d));
+        kept.zip(cx.needed(instruction)).for_each(|(d, extent)| extents[d] = extent);
+        Ok(extents)
+    }
+
+    /// Returns the dimensions of the value that are reduced.
+    fn reduced<'a>(&self, cx: &KernelContext<'a>) -> Result<&'a [usize]> {
+        let Some(OutputReduction { instruction, .. }) = self.reduction else { return Ok(&[]) };
+        let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
+            return Err(Error::internal("expected a reduce instruction as the reduction of an output"));
+        };
+        Ok(dimensions)
+    }
+
     /// Maps indices of the space to indices of the value.
     fn indices(&self, space: &[Index]) -> Vec<Index> {
         let mut next = space.iter();
@@ -165,12 +196,7 @@ impl Placed {
 
     /// Returns the position of a column in the result: its indices in the kept dimensions.
     pub(crate) fn column(&self, cx: &KernelContext<'_>, space: &[Index]) -> Result<Position> {
-        let Some(OutputReduction { instruction, .. }) = self.reduction else {
-            return Err(Error::internal("expected an output with a reduction, got one without"));
-        };
-        let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
-            return Err(Error::internal("expected a reduce instruction as the reduction of an output"));
-        };
+        let dimensions = self.reduced(cx)?;
         let own = self.indices(space);
         let kept = own.into_iter().enumerate().filter(|(d, _)| !dimensions.contains(d));
         Ok(Position::Multi(kept.map(|(_, index)| index).collect()))
@@ -188,7 +214,12 @@ struct Column<'a> {
 fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed]) -> Result<()> {
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.nest.loops.len()).partition(|&number| plan.is_reduced[plan.nest.loops[number].dimension]);
+    let needed = needed(cx, plan, outputs)?;
     let steps = plan.steps();
+    // The innermost loop, which is kept, takes vectors.
+    let vectors = i64::from(plan.nest.lanes) * plan.column_vectors;
+    let width = |number: usize| if number + 1 == steps.len() { vectors } else { 1 };
+    let widths: Vec<i64> = kept.iter().map(|&number| width(number)).collect();
     let (steps, cuts): (Vec<i64>, Vec<i64>) =
         kept.iter().map(|&number| (steps[number], plan.nest.cuts[number])).unzip();
     let loops = &plan.nest.loops;
@@ -196,10 +227,13 @@ fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed
         plan,
         outputs,
         columns: Vec::new(),
-        reduced: reduced.iter().map(|&number| loops[number]).collect(),
+        reduced: reduced.iter().map(|&number| (loops[number], needed[number])).collect(),
     };
     cx.for_tasks(|cx, task| {
-        let spans = cx.spans(&task, &steps, &cuts)?;
+        let mut spans = cx.spans(&task, &steps, &cuts)?;
+        for ((span, &number), &step) in spans.iter_mut().zip(&kept).zip(&widths) {
+            *span = cx.limited(*span, needed[number], step)?;
+        }
         let kept: Vec<TaskLoop> =
             kept.iter().zip(spans).map(|(&k, span)| TaskLoop { full: loops[k], span }).collect();
         for output in outputs {
@@ -218,7 +252,7 @@ struct Blocks<'a> {
     plan: &'a MultiOutputPlan,
     outputs: &'a [Placed],
     columns: Vec<Column<'a>>,
-    reduced: Vec<Loop>,
+    reduced: Vec<LimitedLoop>,
 }
 
 impl Blocks<'_> {
@@ -274,7 +308,7 @@ impl Blocks<'_> {
             start.extend(std::iter::repeat_n(initial, count as usize));
             operations.extend(std::iter::repeat_n(reduced.operation, count as usize));
         }
-        let carried = Carried { operations: &operations, lanes, inside: 1, limit: None };
+        let carried = Carried { operations: &operations, lanes, inside: 1 };
         let sums = nest_in_blocks(cx, &self.reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = sums.to_vec();
             cx.with_lanes(lanes, |cx| {

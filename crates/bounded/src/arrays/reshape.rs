@@ -5,6 +5,7 @@
 
 use super::sizes::{bounds, run_time};
 use super::{Bounded, Size};
+use crate::algebra::Polynomial;
 use crate::builder::{Builder, list};
 use hlo::{GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
@@ -25,7 +26,9 @@ impl Builder {
         let true_sizes = run_time(sizes);
         let data = if is_prefix(&whole_sizes, &from.sizes) && is_prefix(&target, &true_sizes) {
             self.resized(from.data, &whole_sizes, &target)?
-        } else if keeps_groups((&whole_sizes, &from.sizes), (&target, &true_sizes)) {
+        } else if keeps_groups((&whole_sizes, &from.sizes), (&target, &true_sizes), &mut |a, b| {
+            self.is_same_count(a, b)
+        }) {
             self.reshape(from.data, &target)?
         } else {
             let data = self.looked_up(&from, &whole_sizes, sizes)?;
@@ -33,6 +36,13 @@ impl Builder {
             data
         };
         self.bounded(data, &true_sizes)
+    }
+
+    /// True if two sizes, each with a number of elements per index, are known to make equally many
+    /// elements.
+    fn is_same_count(&mut self, a: (InstructionId, i64), b: (InstructionId, i64)) -> bool {
+        let mut count = |(size, unit)| self.polynomial(size, 0).times(&Polynomial::constant(unit));
+        a == b || count(a).is_some_and(|elements| count(b) == Some(elements))
     }
 
     /// Returns the first elements of an array in other dimensions, followed by zeros.
@@ -182,21 +192,31 @@ fn is_prefix(sizes: &[i64], known: &[Option<InstructionId>]) -> bool {
 }
 
 /// True if a reshape combines and splits dimensions in such a way that no true element moves: those
-/// of each group of dimensions are the first ones before and after.
-fn keeps_groups(from: (&[i64], &[Option<InstructionId>]), to: (&[i64], &[Option<InstructionId>])) -> bool {
+/// of each group of dimensions are the first ones before and after, and equally many. `is_same`
+/// compares sizes with the numbers of elements per index.
+fn keeps_groups(
+    from: (&[i64], &[Option<InstructionId>]),
+    to: (&[i64], &[Option<InstructionId>]),
+    is_same: &mut dyn FnMut((InstructionId, i64), (InstructionId, i64)) -> bool,
+) -> bool {
     if element_count(from.0) != element_count(to.0) || from.0.contains(&0) {
         return false;
     }
     // The bounded dimension of a group, as its size and the number of elements per index.
     let unit = |(sizes, known): (&[i64], &[Option<InstructionId>]), range: Range<usize>| {
-        let bounded = range.clone().find(|&d| known[d].is_some())?;
-        Some((known[bounded], sizes[bounded + 1..range.end].iter().product::<i64>()))
+        let (bounded, size) = range.clone().find_map(|d| known[d].map(|size| (d, size)))?;
+        Some((size, sizes[bounded + 1..range.end].iter().product::<i64>()))
     };
     groups(from.0, to.0).into_iter().all(|(before, after)| {
         let in_group = |(sizes, known): (&[i64], &[Option<InstructionId>]), range: &Range<usize>| {
             is_prefix(&sizes[range.clone()], &known[range.clone()])
         };
-        in_group(from, &before) && in_group(to, &after) && unit(from, before) == unit(to, after)
+        let has_prefix = in_group(from, &before) && in_group(to, &after);
+        has_prefix
+            && match (unit(from, before), unit(to, after)) {
+                (Some(before), Some(after)) => is_same(before, after),
+                (before, after) => before == after,
+            }
     })
 }
 
@@ -241,9 +261,9 @@ mod tests {
     #[test]
     fn dimensions_that_are_split_by_themselves_keep_their_elements() {
         let size = |number| Some(InstructionId::from_index(number));
-        let (n, m) = (size(0), size(1));
+        let (n, m, k) = (size(0), size(1), size(2));
         type Array<'a> = (&'a [i64], &'a [Option<InstructionId>]);
-        let table: [(Array<'_>, Array<'_>, bool); 7] = [
+        let table: [(Array<'_>, Array<'_>, bool); 10] = [
             // [8, 8] with sizes n and m => [1, 8, 1, 8].
             ((&[8, 8], &[n, m]), (&[1, 8, 1, 8], &[None, n, None, m]), true),
             // Their sizes change places.
@@ -256,9 +276,15 @@ mod tests {
             // [n, 6] => [6 n] in a group of its own, next to m.
             ((&[8, 6, 8], &[n, None, m]), (&[48, 8], &[n, m]), false),
             ((&[8, 6, 8], &[n, None, m]), (&[8, 2, 3, 8], &[n, None, None, m]), true),
+            // Squares of pixels: [n, 6, m] => [k, m] and back, where k is 6 n.
+            ((&[8, 6, 8], &[n, None, m]), (&[48, 8], &[k, m]), true),
+            ((&[48, 8], &[k, m]), (&[8, 6, 8], &[n, None, m]), true),
+            ((&[8, 3, 8], &[n, None, m]), (&[24, 8], &[k, m]), false),
         ];
+        let is_multiple = |(a, of_a), (b, of_b)| Some(a) == n && Some(b) == k && of_a == 6 * of_b;
         for (from, to, expected) in table {
-            assert_eq!(keeps_groups(from, to), expected, "{from:?} => {to:?}");
+            let found = keeps_groups(from, to, &mut |a, b| a == b || is_multiple(a, b) || is_multiple(b, a));
+            assert_eq!(found, expected, "{from:?} => {to:?}");
         }
     }
 }

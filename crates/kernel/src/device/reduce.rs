@@ -168,7 +168,7 @@ impl<'a, 'f> Elements<'a, 'f> {
         }
         let start = neutral.repeat(self.unroll as usize);
         let repeated = operations.repeat(self.unroll as usize);
-        let carried = Carried { operations: &repeated, lanes, inside: 1, limit: None };
+        let carried = Carried { operations: &repeated, lanes, inside: 1 };
         let first = self.part.times(part).plus(&team.rank.times(i64::from(lanes)));
         let (element, reducer, length) = (self.element, self.reducer, self.length);
         let mut add = |cx: &mut KernelContext<'_>, sums: &[ValueId], number: &Index| match cx

@@ -27,14 +27,11 @@ struct Reduction<'a> {
     /// Loops over kept dimensions, the outermost first, with the task's part of each.
     kept: Vec<TaskLoop>,
     /// Loops over reduced dimensions, the outermost first.
-    reduced: Vec<Loop>,
+    reduced: Vec<LimitedLoop>,
     /// Sizes of the arrays.
     sizes: Vec<i64>,
     /// True for each reduced dimension.
     is_reduced: Vec<bool>,
-    /// Number of iterations of the outermost loop over reduced dimensions beyond which no element
-    /// changes the result.
-    limit: Option<Extent>,
 }
 
 /// Writes the result of a reduction.
@@ -52,20 +49,11 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.loops.len()).partition(|&number| is_reduced[plan.loops[number].dimension]);
     let limits = KernelContext::loop_extents(&plan.loops, &sizes, &cx.significant(cx.fusion().root));
-    let limit = reduced.first().and_then(|&number| limits[number]);
-    let reduced = reduced.into_iter().map(|number| plan.loops[number]).collect();
+    let reduced = reduced.into_iter().map(|number| (plan.loops[number], limits[number])).collect();
     let steps: Vec<i64> = kept.iter().map(|&number| plan.steps(number)).collect();
     let cuts: Vec<i64> = kept.iter().map(|&number| plan.cuts[number]).collect();
-    let mut reduction = Reduction {
-        inputs,
-        initial,
-        to_apply: *to_apply,
-        kept: Vec::new(),
-        reduced,
-        sizes,
-        is_reduced,
-        limit,
-    };
+    let mut reduction =
+        Reduction { inputs, initial, to_apply: *to_apply, kept: Vec::new(), reduced, sizes, is_reduced };
     if reduction.sizes.contains(&0) {
         return reduction.write_initial(cx);
     }
@@ -154,16 +142,19 @@ pub(crate) fn nest_parts(
     })
 }
 
+/// A loop, and the number of its iterations that are needed.
+pub(crate) type LimitedLoop = (Loop, Option<Extent>);
+
 /// Emits loops, the outermost first, and carries values through all of them.
 pub(crate) fn nest(
     cx: &mut KernelContext<'_>,
-    loops: &[Loop],
+    loops: &[LimitedLoop],
     indices: &mut Vec<Index>,
     carried: &[ValueId],
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
-    let Some((outer, inner)) = loops.split_first() else { return body(cx, indices, carried) };
-    cx.for_range_carrying(0, outer.extent, 1, carried, |cx, index, carried| {
+    let Some((&(outer, limit), inner)) = loops.split_first() else { return body(cx, indices, carried) };
+    cx.for_needed((0, outer.extent, limit), 1, carried, |cx, index, carried| {
         indices[outer.dimension] = index;
         nest(cx, inner, indices, carried, body)
     })

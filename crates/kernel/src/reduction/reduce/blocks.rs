@@ -3,12 +3,11 @@
 //! it also grows with the square root of its former rate.
 
 use super::operation::Operation;
-use super::{Body, nest};
+use super::{Body, LimitedLoop, nest};
 use crate::context::KernelContext;
 use crate::index::Index;
 use hlo::analysis::Extent;
 use nest::{FunctionBuilder, ValueId};
-use plan::Loop;
 use support::Result;
 
 /// Minimum number of steps of a sum that is cut into blocks.
@@ -22,8 +21,6 @@ pub(crate) struct Carried<'o, 'a> {
     pub lanes: u32,
     /// Number of steps in the body of the innermost loop.
     pub inside: i64,
-    /// Number of iterations of the outermost loop beyond which no element changes the result.
-    pub limit: Option<Extent>,
 }
 
 impl Carried<'_, '_> {
@@ -54,59 +51,30 @@ impl Carried<'_, '_> {
 /// Like [`nest`], but cuts a long sum into blocks with separate accumulators.
 pub(crate) fn nest_in_blocks(
     cx: &mut KernelContext<'_>,
-    loops: &[Loop],
+    loops: &[LimitedLoop],
     indices: &mut Vec<Index>,
     carried: &Carried<'_, '_>,
     start: &[ValueId],
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
-    let steps = loops.iter().map(|l| l.extent).fold(carried.inside, i64::saturating_mul);
-    if loops.is_empty() {
+    let steps = loops.iter().map(|(l, _)| l.extent).fold(carried.inside, i64::saturating_mul);
+    if loops.is_empty() || !carried.is_long(steps) {
         return nest(cx, loops, indices, start, body);
-    }
-    if !carried.is_long(steps) {
-        return outermost(cx, loops, indices, carried, start, &mut |cx, indices, sums| {
-            nest(cx, &loops[1..], indices, sums, body)
-        });
     }
     // Find the loops that a block contains entirely, and how much of the next loop it covers.
     let length = steps.isqrt();
     let (mut inside, mut number) = (carried.inside, loops.len() - 1);
-    while number > 0 && inside * loops[number].extent <= length {
-        inside *= loops[number].extent;
+    while number > 0 && inside * loops[number].0.extent <= length {
+        inside *= loops[number].0.extent;
         number -= 1;
     }
-    let cut = loops[number];
+    let (cut, limit) = loops[number];
     let part = part(cut.extent, length / inside);
-    let mut of_cut = |cx: &mut KernelContext<'_>, indices: &mut Vec<Index>, totals: &[ValueId], limit| {
+    nest(cx, &loops[..number], indices, start, &mut |cx, indices, totals| {
         blocks(cx, (cut.extent, limit), 1, part, carried, totals, &mut |cx, index, sums| {
             indices[cut.dimension] = index;
             nest(cx, &loops[number + 1..], indices, sums, body)
         })
-    };
-    if number == 0 {
-        return of_cut(cx, indices, start, carried.limit);
-    }
-    outermost(cx, loops, indices, carried, start, &mut |cx, indices, totals| {
-        nest(cx, &loops[1..number], indices, totals, &mut |cx, indices, totals| {
-            of_cut(cx, indices, totals, None)
-        })
-    })
-}
-
-/// Emits the outermost loop, up to its limit.
-fn outermost(
-    cx: &mut KernelContext<'_>,
-    loops: &[Loop],
-    indices: &mut Vec<Index>,
-    carried: &Carried<'_, '_>,
-    start: &[ValueId],
-    body: &mut Body<'_>,
-) -> Result<Vec<ValueId>> {
-    let Loop { dimension, extent } = loops[0];
-    cx.for_needed((0, extent, carried.limit), 1, start, |cx, index, sums| {
-        indices[dimension] = index;
-        body(cx, indices, sums)
     })
 }
 

@@ -76,7 +76,7 @@ impl Columns<'_> {
         let start = vec![initial; vectors as usize];
         let dimension = self.innermost.dimension;
         let operations = vec![self.operation; vectors as usize];
-        let carried = Carried { operations: &operations, lanes, inside: 1, limit: self.reduction.limit };
+        let carried = Carried { operations: &operations, lanes, inside: 1 };
         let reduced = &self.reduction.reduced;
         let sums = nest_in_blocks(cx, reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = Vec::with_capacity(sums.len());

@@ -3,7 +3,7 @@
 
 use super::blocks::{Carried, nest_in_blocks, range_in_blocks};
 use super::operation::Operation;
-use super::{Reduction, nest_parts};
+use super::{LimitedLoop, Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
@@ -16,7 +16,7 @@ struct Row<'a> {
     operation: Operation<'a>,
     reduction: &'a Reduction<'a>,
     /// The reduced loop along the row.
-    innermost: Loop,
+    innermost: LimitedLoop,
     lanes: u32,
     accumulators: u32,
 }
@@ -27,8 +27,8 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
     let Some((&innermost, outer)) = reduction.reduced.split_last() else {
         return super::scalar::emit(cx, reduction);
     };
-    let lanes = largest_power(innermost.extent, plan.lanes);
-    let vectors = innermost.extent / i64::from(lanes);
+    let lanes = largest_power(innermost.0.extent, plan.lanes);
+    let vectors = innermost.0.extent / i64::from(lanes);
     let accumulators = plan.accumulators.min(u32::try_from(vectors).unwrap_or(u32::MAX)).max(1);
     let row = Row { operation, reduction, innermost, lanes, accumulators };
     let initial = cx.element(reduction.initial[0], &Position::scalar())?.real();
@@ -39,7 +39,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
         let start = vec![neutral; accumulators as usize];
         let operations = vec![operation; accumulators as usize];
         let inside = (vectors / i64::from(accumulators)).max(1);
-        let carried = Carried { operations: &operations, lanes, inside, limit: reduction.limit };
+        let carried = Carried { operations: &operations, lanes, inside };
         let sums = nest_in_blocks(cx, outer, indices, &carried, &start, &mut |cx, indices, sums| {
             row.run(cx, indices, &carried, sums)
         })?;
@@ -71,10 +71,8 @@ impl Row<'_> {
     ) -> Result<Vec<ValueId>> {
         let lanes = i64::from(self.lanes);
         let block = lanes * i64::from(self.accumulators);
-        let extent = self.innermost.extent;
+        let (Loop { extent, .. }, limit) = self.innermost;
         let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
-        // The limit is that of the outermost loop.
-        let limit = self.reduction.limit.filter(|_| self.reduction.reduced.len() == 1);
         let mut sums = range_in_blocks(cx, (blocks, limit), block, carried, sums, &mut |cx, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
             for (k, &sum) in sums.iter().enumerate() {
@@ -97,7 +95,7 @@ impl Row<'_> {
 
     fn vector(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], index: &Index) -> Result<ValueId> {
         let stride = Index::lanes(i64::from(self.lanes > 1));
-        indices[self.innermost.dimension] = index.plus(&stride);
+        indices[self.innermost.0.dimension] = index.plus(&stride);
         cx.with_lanes(self.lanes, |cx| {
             let element = self.reduction.input(cx, 0, indices)?;
             Ok(cx.widen(element, self.lanes)?.real())
@@ -107,7 +105,7 @@ impl Row<'_> {
     /// Returns the last vector of the row, which overlaps the one before. Lanes that were
     /// accumulated already are neutral.
     fn last(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], count: i64) -> Result<ValueId> {
-        let begin = self.innermost.extent - i64::from(self.lanes);
+        let begin = self.innermost.0.extent - i64::from(self.lanes);
         let value = self.vector(cx, indices, &Index::constant(begin))?;
         let neutral = self.operation.neutral(cx, self.lanes)?;
         let lane = cx.iota(ScalarType::I32, self.lanes);

@@ -23,7 +23,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
         && hlo::is_associative(&cx.module()[reduction.to_apply]);
     let sum = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);
     let operations: &[Operation<'_>] = if is_sum { &[sum] } else { &[] };
-    let carried = Carried { operations, lanes: 1, inside: 1, limit: reduction.limit };
+    let carried = Carried { operations, lanes: 1, inside: 1 };
     let mut indices = reduction.origin();
     nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
         let reduced = &reduction.reduced;
