@@ -200,3 +200,41 @@ def narrow_integers(x, y):
         x.sum((1, 2), dtype=jnp.int32),
         x.max(1),
     )
+
+
+IMAGE = ["b <= 3", "h <= 12", "w <= 12"]
+
+
+@program("b, h, w, 3", constraints=IMAGE)
+def strided_same(x):
+    # Each size is half of the one before, rounded up, and is known to be so.
+    for k in range(3):
+        kernel = jnp.sin(jnp.arange(9 * 3 * 3, dtype=jnp.float32) + k).reshape(3, 3, 3, 3)
+        x = jnp.tanh(lax.conv_general_dilated(x, kernel, (2, 2), "SAME", dimension_numbers=NHWC))
+    return x
+
+
+@program("b, h, w, 12", constraints=IMAGE)
+def depth_to_space(x):
+    b, h, w, _ = x.shape
+    y = x.reshape(b, h, w, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5).reshape(b, 2 * h, 2 * w, 3)
+    z = y.reshape(b, h, 2, w, 2, 3).transpose(0, 1, 3, 2, 4, 5).reshape(b, h, w, 12)
+    return y, z + x
+
+
+@program("b, h, w, 16", constraints=IMAGE)
+def statistics(x):
+    groups = x.reshape(*x.shape[:3], 4, 4)
+    return (
+        (x - x.mean((0, 1, 2))) / jnp.sqrt(x.var((0, 1, 2)) + 1),
+        jnp.exp(-x).sum((0, 1, 2)) + jnp.square(x).max((0, 1, 2)),
+        groups.mean((1, 2, 4)),
+        x.sum((1, 3)),
+        x.min((0, 2, 3)),
+        x.prod((1, 2)),
+    )
+
+
+@program("b, h, w, 3", constraints=[*IMAGE, "h >= 4", "w >= 4"])
+def reflected(x):
+    return jnp.pad(x, ((0, 0), (2, 1), (1, 2), (0, 0)), mode="reflect")

@@ -46,6 +46,7 @@ pub(crate) fn copy_around(cx: &mut KernelContext<'_>) -> Result<()> {
         to: result.pointer,
         offset: offset * size,
         bytes: elements * size,
+        needed: None,
         stride: whole * size,
     };
     let pieces = [piece(0, offset), piece(offset + run, whole - offset - run)];

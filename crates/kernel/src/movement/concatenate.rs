@@ -1,6 +1,8 @@
 //! Concatenation: copies the rows of each operand to their place in the result.
 
 use crate::context::KernelContext;
+use crate::context::limits::{greater, lesser};
+use crate::context::tasks::Span;
 use crate::index::Index;
 use hlo::Op;
 use hlo::analysis::Extent;
@@ -20,6 +22,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
     let row_bytes = |sizes: &[i64]| sizes[*dimension..].iter().product::<i64>() * size;
     let stride = row_bytes(&sizes);
     let inner_bytes = sizes[*dimension + 1..].iter().product::<i64>() * size;
+    let needed = cx.needed(cx.fusion().root);
+    let along = needed[*dimension].filter(|&extent| !cx.covers(extent, sizes[*dimension]));
+    let along = along.map(|extent| cx.extent(extent, sizes[*dimension])).transpose()?;
+    let along = along.map(|count| cx.mul_constant(count, inner_bytes));
     let mut copies = Vec::new();
     let mut offset = 0;
     for (position, &operand) in cx.fusion().body[cx.fusion().root].operands().iter().enumerate() {
@@ -32,12 +38,16 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
                 to: result.pointer,
                 offset,
                 bytes,
+                needed: along.map(|end| {
+                    let (rest, none) = (cx.add_constant(end, -offset), cx.index(0));
+                    let (rest, most) = (greater(cx, rest, none), cx.index(bytes));
+                    lesser(cx, rest, most)
+                }),
                 stride,
             });
         }
         offset += bytes;
     }
-    let needed = cx.needed(cx.fusion().root);
     copy(cx, &copies, (&sizes[..*dimension], &needed[..*dimension]))
 }
 
@@ -64,7 +74,10 @@ pub(crate) fn copy(
             });
         }
         for (number, copy) in copies.iter().enumerate() {
-            copy.part(cx, &task, number as i64, rows)?;
+            let all = Span::All(rows);
+            cx.for_needed_parts(all, sizes, needed, &mut |cx, span| {
+                copy.part(cx, &task, number as i64, span)
+            })?;
         }
         Ok(())
     })
@@ -85,6 +98,8 @@ pub(crate) struct Copy {
     pub(crate) offset: i64,
     /// Number of bytes per row.
     pub(crate) bytes: i64,
+    /// How many of these are needed, if that depends on the run.
+    pub(crate) needed: Option<ValueId>,
     /// Size of the result's row in bytes.
     pub(crate) stride: i64,
 }
@@ -100,23 +115,31 @@ impl Copy {
 
     fn whole(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<()> {
         let (to, from) = self.row(cx, row)?;
-        let bytes = cx.index(self.bytes);
+        let bytes = self.needed.unwrap_or_else(|| cx.index(self.bytes));
         cx.copy_bytes(to, from, bytes);
         Ok(())
     }
 
     /// Copies a task's part of each row. If the rows are short, a single task copies all of them.
-    fn part(&self, cx: &mut KernelContext<'_>, task: &Index, number: i64, rows: i64) -> Result<()> {
+    fn part(&self, cx: &mut KernelContext<'_>, task: &Index, number: i64, rows: Span) -> Result<()> {
         let tasks = cx.plan().tasks;
         let task = cx.scalar_value(task)?;
         if self.bytes <= MIN_PART_BYTES {
             let owner = cx.index(number % tasks);
             let is_mine = cx.compare(Predicate::Equal, task, owner);
-            return cx.when(is_mine, |cx| cx.for_range(0, rows, 1, |cx, row| self.whole(cx, &row)));
+            return cx.when(is_mine, |cx| cx.for_span(rows, 1, |cx, row| self.whole(cx, &row)));
         }
         let chunk = ((self.bytes / tasks).max(MIN_PART_BYTES / 2) / 64 + 1) * 64;
         let (begin, bytes) = cx.bytes_of_part(task, chunk, self.bytes);
-        cx.for_range(0, rows, 1, |cx, row| {
+        let bytes = match self.needed {
+            Some(needed) => {
+                let (rest, none) = (cx.sub(needed, begin), cx.index(0));
+                let rest = greater(cx, rest, none);
+                lesser(cx, rest, bytes)
+            }
+            None => bytes,
+        };
+        cx.for_span(rows, 1, |cx, row| {
             let (to, from) = self.row(cx, &row)?;
             let (to, from) = (cx.offset(to, begin, 1), cx.offset(from, begin, 1));
             cx.copy_bytes(to, from, bytes);

@@ -1,12 +1,15 @@
 //! Common subexpression elimination.
 
 use crate::pass::{Changed, Pass};
-use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
-use shape::Literal;
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
+use shape::{Literal, Shape};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// `f(a), f(a) => f(a)` for instructions with equal op, operands, and shape, for every input.
+/// `f(a), f(a) => f(a)` for instructions with equal op, operands, and shape, for every input. Small
+/// computations that they call may be different ones that do the same, as frontends write one for
+/// each sum.
 pub struct CommonSubexpressionElimination;
 
 impl Pass for CommonSubexpressionElimination {
@@ -17,6 +20,7 @@ impl Pass for CommonSubexpressionElimination {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         let effects = computations_with_effects(module);
+        let mut same = SameComputations::default();
         for id in module.post_order() {
             let computation = module.computation_mut(id);
             // Candidates by opcode, operands, and some bytes of a constant. Attributes and the
@@ -32,7 +36,7 @@ impl Pass for CommonSubexpressionElimination {
                 let candidates = seen.entry(key).or_default();
                 let equal = candidates.iter().copied().find(|&other| {
                     let other = &computation[other];
-                    other.shape() == current.shape() && other.op() == current.op()
+                    other.shape() == current.shape() && same.op(other.op()) == same.op(current.op())
                 });
                 match equal {
                     Some(other) => {
@@ -43,13 +47,65 @@ impl Pass for CommonSubexpressionElimination {
                     None => {}
                 }
             }
+            same.add(id, computation);
         }
         Ok(changed.into())
     }
 }
 
-/// Maximum number of different constants with which a new one is compared. Beyond it, equal
-/// constants may remain.
+/// Small computations, of which equal ones have one representative.
+#[derive(Default)]
+struct SameComputations {
+    /// Those that do the same as one before, and that one.
+    first: BTreeMap<ComputationId, ComputationId>,
+    /// The different ones by their number of instructions.
+    forms: BTreeMap<usize, Vec<(ComputationId, Form)>>,
+}
+
+/// The instructions of a computation from its parameters to its root: ops, numbers of the operands,
+/// and shapes.
+type Form = Vec<(Op, Vec<usize>, Shape)>;
+
+/// Maximum number of instructions of a computation that is compared with others.
+const MAX_INSTRUCTIONS: usize = 16;
+
+impl SameComputations {
+    /// Returns an op that calls representatives.
+    fn op<'a>(&self, op: &'a Op) -> Cow<'a, Op> {
+        if !op.called_computations().iter().any(|callee| self.first.contains_key(callee)) {
+            return Cow::Borrowed(op);
+        }
+        let mut op = op.clone();
+        op.map_called_computations(|callee| self.first.get(&callee).copied().unwrap_or(callee));
+        Cow::Owned(op)
+    }
+
+    /// Adds a computation, after all that it calls.
+    fn add(&mut self, id: ComputationId, computation: &Computation) {
+        let order = computation.post_order();
+        if order.len() > MAX_INSTRUCTIONS {
+            return;
+        }
+        let number: BTreeMap<InstructionId, usize> = order.iter().copied().zip(0..).collect();
+        let form_of = |&id: &InstructionId| {
+            let instruction = &computation[id];
+            let operands = instruction.operands().iter().map(|operand| number[operand]).collect();
+            (self.op(instruction.op()).into_owned(), operands, instruction.shape().clone())
+        };
+        let form: Form = order.iter().map(form_of).collect();
+        let others = self.forms.entry(form.len()).or_default();
+        match others.iter().find(|(_, other)| *other == form) {
+            Some(&(first, _)) => {
+                self.first.insert(id, first);
+            }
+            None if others.len() < MAX_CANDIDATES => others.push((id, form)),
+            None => {}
+        }
+    }
+}
+
+/// Maximum number of different constants or computations with which a new one is compared. Beyond
+/// it, equal ones may remain.
 const MAX_CANDIDATES: usize = 256;
 
 /// Some bytes of a constant array: the first, middle, and last ones. Empty for other instructions.
