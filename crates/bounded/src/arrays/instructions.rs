@@ -303,7 +303,9 @@ impl Builder {
         for (array, initial) in arrays.iter_mut().zip(initial) {
             array.sizes.clone_from(&sizes);
             let identity = self.identity_of(to_apply, initial.data);
-            array.data = self.masked(array, &seen, identity)?;
+            let read: Vec<usize> =
+                seen.iter().copied().filter(|&d| may_read_beyond(&window.dimensions[d])).collect();
+            array.data = self.masked(array, &read, identity)?;
         }
         let mut counts = sizes.clone();
         for &d in &seen {
@@ -435,8 +437,13 @@ impl Builder {
         if is_grouped && (has_open_features || kernel[labels.kernel_output_feature_dimension].is_some()) {
             return Err(unsupported(op));
         }
+        let spatial = labels.input_spatial_dimensions.iter().zip(&labels.kernel_spatial_dimensions);
+        let read = spatial.zip(&window.dimensions).filter(|((_, of_kernel), dimension)| {
+            kernel[**of_kernel].is_some() || may_read_beyond(dimension)
+        });
+        let read: Vec<usize> = read.map(|((&of_input, _), _)| of_input).collect();
         let dimensions = [
-            [&labels.input_spatial_dimensions[..], &summed[..1]].concat(),
+            [&read[..], &summed[..1]].concat(),
             [&labels.kernel_spatial_dimensions[..], &summed[1..]].concat(),
         ];
         for (part, dimensions) in parts.iter_mut().zip(&dimensions) {
@@ -583,4 +590,11 @@ fn unsupported(op: &Op) -> Error {
          input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad"
     ))
     .coded(Code::BoundedSize)
+}
+
+/// True if windows along a dimension may read elements beyond its size for a result that is needed.
+/// Without padding at the end they do not, but results of neighboring windows may be computed from
+/// the elements of both, as Winograd's transforms do.
+fn may_read_beyond(dimension: &WindowDimension) -> bool {
+    dimension.padding_high > 0 || dimension.stride == 1 && dimension.size > 1
 }
