@@ -18,7 +18,7 @@ use crate::contraction::tile;
 use crate::contraction::tile_registers::{TileRegisters, with_tiles};
 use crate::element::{Element, decode, memory_type};
 use crate::index::{Index, Position};
-use apart::RowsApart;
+use apart::{OpenDims, OpenSides, RowsApart};
 use hlo::analysis::{Extent, linear_extent};
 use hlo::{InstructionId, Op};
 use nest::{ConvertOp, FunctionBuilder, ScalarType, Type, ValueId};
@@ -58,7 +58,12 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     };
     let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
     let needed = Needed::of(cx, plan, cx.fusion().root)?;
-    let apart = Tiles::of(plan).and_then(|tiles| RowsApart::of(cx, tiles, cx.fusion().root));
+    let sides = Tiles::of(plan).and_then(|tiles| OpenSides::of(cx, tiles, cx.fusion().root));
+    let OpenSides { rows: open_rows, columns: open_columns } = sides.unwrap_or_default();
+    let apart = Tiles::of(plan).zip(open_rows.as_ref());
+    let apart = apart.and_then(|(tiles, rows)| RowsApart::of(tiles, rows));
+    // If panels are packed once for all rows, the blocks of rows are within them.
+    let open_rows = open_rows.as_ref().filter(|_| apart.is_none());
     let registers = Tiles::of(plan).and_then(|tiles| tiles.tile_registers(cx));
     let body = |cx: &mut KernelContext<'_>, task: Index| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
@@ -72,7 +77,12 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
         };
         let (columns, rows) = if plan.tasks_by_rows() { (inner, outer) } else { (outer, inner) };
         let batches = cx.limited(batches, needed.batches, 1)?;
-        let part = Part { columns: needed.columns(cx, plan, columns)?, rows: needed.rows(cx, plan, rows)? };
+        let part = Part {
+            columns: needed.columns(cx, plan, columns)?,
+            rows: needed.rows(cx, plan, rows)?,
+            open_rows,
+            open_columns: open_columns.as_ref(),
+        };
         cx.for_span(batches, 1, |cx, batch| {
             let lhs = pack::batch_pointer(cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
             let rhs = match plan.rhs_packing() {
@@ -183,11 +193,22 @@ impl<'p> Tiles<'p> {
 
 /// A task's part of a product.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct Part<'d> {
     /// Steps over the columns.
     columns: Span,
     /// Steps over the rows.
     rows: RowSteps,
+    /// The dimensions of the rows, if the loop over them has to leave out some.
+    open_rows: Option<&'d OpenDims>,
+    /// The dimensions of the columns, if the loop over them has to leave out some.
+    open_columns: Option<&'d OpenDims>,
+}
+
+impl Part<'_> {
+    /// Returns a part without gaps.
+    fn new(columns: Span, rows: RowSteps) -> Self {
+        Self { columns, rows, open_rows: None, open_columns: None }
+    }
 }
 
 /// Steps over the rows of a product.

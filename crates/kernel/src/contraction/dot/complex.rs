@@ -9,7 +9,12 @@ use plan::DotPlan;
 use support::Result;
 
 /// Emits the loops of one product.
-pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, task: Part) -> Result<()> {
+pub(super) fn emit(
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    task: Part<'_>,
+) -> Result<()> {
     let ty = Type::scalar(scalar_type(plan.accumulator)?);
     let part = ty.scalar.byte_size() as i64;
     cx.for_span(task.rows.span, 1, |cx, row| {

@@ -1,15 +1,17 @@
 //! Packs operands in scratch into the layout that the loops read, one product at a time.
 
-use super::walk::first_row;
+mod left;
+
 use super::{Part, Product, Tiles, alignment};
 use crate::context::KernelContext;
+use crate::context::limits::lesser;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{self, scalar_type, zero};
 use crate::element::Element;
 use crate::index::Index;
 use crate::transpose::transpose;
 use nest::{FunctionBuilder, ScalarType, Type, ValueId};
-use plan::{DotLoops, DotPlan, Extent, Packing};
+use plan::{DotPlan, Extent, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -40,31 +42,22 @@ pub(super) fn product(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     mut product: Product,
-    part: Part,
+    part: Part<'_>,
 ) -> Result<Product> {
     let size = plan.accumulator.byte_size() as i64;
     if plan.lhs_packing == Packing::Scratch {
         let to = scratch(cx)?;
         let outer = Dimension { extents: &plan.dims.rows, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.lhs_k, stride: size };
-        let matrix = Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner };
+        let summands = match Tiles::of(plan) {
+            Some(tiles) => tiles.needed_summands(cx)?,
+            None => None,
+        };
+        let from = product.lhs;
+        let matrix = Matrix { from, element_type: plan.lhs_type, to, outer, inner, summands };
         match part.rows.span {
-            Span::All(_) => copy(cx, plan, matrix)?,
-            Span::Part { begin, end, .. } => {
-                let (begin, end) = match &plan.loops {
-                    DotLoops::Tiled(tiled) => {
-                        let tiles = Tiles { dot: plan, tiled };
-                        (first_row(cx, tiles, begin), first_row(cx, tiles, end))
-                    }
-                    DotLoops::Rows { tile, .. } => {
-                        let rows = i64::from(tile.rows);
-                        (cx.mul_constant(begin, rows), cx.mul_constant(end, rows))
-                    }
-                    DotLoops::Complex { .. } => (begin, end),
-                };
-                copy_rows(cx, plan, matrix, begin, end)?;
-                product.lhs_first = Some(begin);
-            }
+            Span::All(_) if !has_open_sizes(cx) => copy(cx, plan, matrix)?,
+            span => product.lhs_first = Some(left::copy_needed_rows(cx, plan, matrix, span, part.open_rows)?),
         }
         (product.lhs, product.lhs_row, product.lhs_k) = (to, plan.shape.k * size, size);
     }
@@ -73,7 +66,8 @@ pub(super) fn product(
         let to = cx.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
         let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.rhs_k, stride: size };
-        copy(cx, plan, Matrix { from: product.rhs, element_type: plan.rhs_type, to, outer, inner })?;
+        let (from, element_type) = (product.rhs, plan.rhs_type);
+        copy(cx, plan, Matrix { from, element_type, to, outer, inner, summands: None })?;
         (product.rhs, product.rhs_column, product.rhs_k) = (to, plan.shape.k * size, size);
     }
     Ok(product)
@@ -103,15 +97,19 @@ struct Matrix<'p> {
     to: ValueId,
     outer: Dimension<'p>,
     inner: Dimension<'p>,
+    /// Number of elements of the inner dimension that are copied, unless all are.
+    summands: Option<ValueId>,
 }
 
 /// Copies a matrix element by element, with conversion.
 fn copy(cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Result<()> {
     let element_size = matrix.element_type.byte_size() as i64;
     let start = Index::default();
-    walk(cx, matrix.outer.extents, matrix.from, &start, element_size, &mut |cx, from, position| {
+    let outer = Walk { extents: matrix.outer.extents, element_size, limit: None };
+    let inner = Walk { extents: matrix.inner.extents, element_size, limit: matrix.summands };
+    walk(cx, outer, matrix.from, &start, &mut |cx, from, position| {
         let to = cx.offset(matrix.to, position, matrix.outer.stride);
-        walk(cx, matrix.inner.extents, from, &start, element_size, &mut |b, from, position| {
+        walk(cx, inner, from, &start, &mut |b, from, position| {
             let to = b.offset(to, position, matrix.inner.stride);
             let part = plan.accumulator.real_part().byte_size() as i64;
             let element = load(b, plan, matrix.element_type, from)?;
@@ -124,47 +122,101 @@ fn copy(cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Resul
     })
 }
 
-/// Copies some rows of a matrix. `begin` becomes the first row of the copy.
-fn copy_rows(
+/// True if the program has sizes that are known only at run time.
+fn has_open_sizes(cx: &KernelContext<'_>) -> bool {
+    !cx.fusion().module.size_parameters().is_empty()
+}
+
+/// Runs `body` for whole vectors of summands, up to that with the last needed one.
+fn for_vectors(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    matrix: Matrix<'_>,
-    begin: ValueId,
-    end: ValueId,
+    plan: Tiles<'_>,
+    lanes: i64,
+    mut body: impl FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
 ) -> Result<()> {
-    cx.for_dynamic(begin, end, plan.shape.m, &[], |cx, row, _| {
-        let from =
-            batch_pointer(cx, matrix.from, &Index::scalar(row), matrix.outer.extents, matrix.element_type)?;
-        let row = cx.sub(row, begin);
-        let to = cx.offset(matrix.to, row, matrix.outer.stride);
-        let none = Dimension { extents: &[], stride: 0 };
-        copy(cx, plan, Matrix { from, to, outer: none, ..matrix }).map(|()| Vec::new())
+    let whole = plan.dot.shape.k - plan.dot.shape.k % lanes;
+    let Some(count) = plan.needed_summands(cx)? else {
+        return cx.for_range(0, whole, lanes, |cx, summand| {
+            let summand = cx.scalar_value(&summand)?;
+            body(cx, summand)
+        });
+    };
+    if whole == 0 {
+        return Ok(());
+    }
+    let (vectors, _) = cx.div_rem(&Index::scalar(count).plus_constant(lanes - 1), lanes)?;
+    let (zero, end, most) = (cx.index(0), cx.scalar_value(&vectors.times(lanes))?, cx.index(whole));
+    let end = lesser(cx, end, most);
+    cx.for_steps((zero, end), (0, whole), lanes, &[], |cx, summand, _| {
+        let summand = cx.scalar_value(&summand)?;
+        body(cx, summand).map(|()| Vec::new())
+    })
+    .map(|_| ())
+}
+
+/// Runs `body` for the needed summands that do not fill a vector.
+fn for_rest(
+    cx: &mut KernelContext<'_>,
+    plan: Tiles<'_>,
+    lanes: i64,
+    mut body: impl FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
+) -> Result<()> {
+    let k = plan.dot.shape.k;
+    let whole = k - k % lanes;
+    let count = plan.needed_summands(cx)?.filter(|_| whole < k);
+    let Some(count) = count else {
+        return cx.for_range(whole, k, 1, |cx, summand| {
+            let summand = cx.scalar_value(&summand)?;
+            body(cx, summand)
+        });
+    };
+    let begin = cx.index(whole);
+    cx.for_steps((begin, count), (whole, k), 1, &[], |cx, summand, _| {
+        let summand = cx.scalar_value(&summand)?;
+        body(cx, summand).map(|()| Vec::new())
     })
     .map(|_| ())
 }
 
 type Visit<'v> = &'v mut dyn FnMut(&mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
 
+/// Dimensions whose elements are visited.
+#[derive(Clone, Copy)]
+struct Walk<'p> {
+    extents: &'p [Extent],
+    element_size: i64,
+    /// Number of indices of the only dimension that are visited, unless all are.
+    limit: Option<ValueId>,
+}
+
 /// Visits the elements along some dimensions, with their addresses and their positions in row-major
 /// order.
 fn walk(
     cx: &mut KernelContext<'_>,
-    extents: &[Extent],
+    dimensions: Walk<'_>,
     from: ValueId,
     position: &Index,
-    element_size: i64,
     visit: Visit<'_>,
 ) -> Result<()> {
-    let Some((extent, rest)) = extents.split_first() else {
+    let Some((extent, rest)) = dimensions.extents.split_first() else {
         let position = cx.scalar_value(position)?;
         return visit(cx, from, position);
     };
     let inner: i64 = rest.iter().map(|e| e.size).product();
-    cx.for_range(0, extent.size, 1, |cx, index| {
-        let value = cx.scalar_value(&index)?;
-        let from = cx.offset(from, value, extent.stride * element_size);
-        walk(cx, rest, from, &position.plus(&index.times(inner)), element_size, visit)
+    let mut step = |cx: &mut KernelContext<'_>, index: &Index| {
+        let value = cx.scalar_value(index)?;
+        let from = cx.offset(from, value, extent.stride * dimensions.element_size);
+        let position = position.plus(&index.times(inner));
+        walk(cx, Walk { extents: rest, ..dimensions }, from, &position, visit)
+    };
+    let Some(limit) = dimensions.limit.filter(|_| rest.is_empty()) else {
+        return cx.for_range(0, extent.size, 1, |cx, index| step(cx, &index));
+    };
+    let zero = cx.index(0);
+    cx.for_dynamic(zero, limit, extent.size, &[], |cx, index, _| {
+        step(cx, &Index::scalar(index)).map(|()| Vec::new())
     })
+    .map(|_| ())
 }
 
 /// Packs the panel that begins at a column as `[k][columns]`. Only `valid` columns exist; the
@@ -216,6 +268,8 @@ pub(super) fn panel_to(
         let first = cx.scalar_value(column)?;
         let from = cx.offset(product.rhs, first, plan.dot.dims.rhs_n_stride() * size);
         panel.transpose(cx, from, valid)?;
+    } else if panel.has_contiguous_vectors(cx) {
+        panel.copy_vectors(cx, product.rhs, column, valid)?;
     } else {
         panel.copy_elements(cx, product.rhs, column, valid)?;
     }
@@ -286,18 +340,56 @@ impl Panel<'_> {
         .map(|_| ())
     }
 
+    /// True if the program has open sizes, and the columns of each vector are contiguous, but not
+    /// all columns are.
+    fn has_contiguous_vectors(&self, cx: &KernelContext<'_>) -> bool {
+        let (dot, lanes) = (self.plan.dot, self.lanes);
+        let inner = dot.dims.columns.last();
+        has_open_sizes(cx)
+            && dot.rhs_type == dot.accumulator
+            && dot.dims.rhs_k.len() == 1
+            && inner.is_some_and(|columns| columns.stride == 1 && columns.size % lanes == 0)
+    }
+
+    /// Copies vectors of columns that are contiguous.
+    fn copy_vectors(
+        &self,
+        cx: &mut KernelContext<'_>,
+        from: ValueId,
+        first: &Index,
+        valid: i64,
+    ) -> Result<()> {
+        let (dot, stride) = (self.plan.dot, self.plan.dot.dims.rhs_k_stride() * self.size);
+        let mut sources = Vec::new();
+        for column in (0..valid).step_by(self.lanes as usize) {
+            let at = first.plus_constant(column);
+            sources.push((column, batch_pointer(cx, from, &at, &dot.dims.columns, dot.rhs_type)?));
+        }
+        let k = dot.shape.k;
+        let (begin, end) = (cx.index(0), self.plan.needed_summands(cx)?.unwrap_or_else(|| cx.index(k)));
+        cx.for_dynamic(begin, end, k, &[], |cx, row, _| {
+            let to = cx.offset(self.to, row, self.row);
+            for &(column, from) in &sources {
+                let (from, to) = (cx.offset(from, row, stride), cx.offset_bytes(to, column * self.size));
+                let value = cx.load(Type::vector(self.scalar, self.lanes as u32), from, self.size as u32);
+                cx.store(value, to, self.vector_alignment());
+            }
+            Ok(Vec::new())
+        })
+        .map(|_| ())
+    }
+
     /// Copies columns that are contiguous. Squares are loaded by columns and transposed.
     fn transpose(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dot.dims.rhs_n_stride() * self.size;
-        let (k, lanes) = (self.plan.dot.shape.k, self.lanes);
+        let lanes = self.lanes;
         let vectors = valid - valid % lanes;
         let ty = Type::vector(self.scalar, lanes as u32);
         cx.for_range(0, vectors, lanes, |cx, column| {
             let column = cx.scalar_value(&column)?;
             let from = cx.offset(from, column, stride);
             let to = cx.offset(self.to, column, self.size);
-            cx.for_range(0, k - k % lanes, lanes, |cx, row| {
-                let row = cx.scalar_value(&row)?;
+            for_vectors(cx, self.plan, lanes, |cx, row| {
                 let from = cx.offset(from, row, self.size);
                 let to = cx.offset(to, row, self.row);
                 let columns: Vec<ValueId> = (0..lanes)
@@ -312,8 +404,7 @@ impl Panel<'_> {
                 }
                 Ok(())
             })?;
-            cx.for_range(k - k % lanes, k, 1, |cx, row| {
-                let row = cx.scalar_value(&row)?;
+            for_rest(cx, self.plan, lanes, |cx, row| {
                 let from = cx.offset(from, row, self.size);
                 let to = cx.offset(to, row, self.row);
                 for column in 0..lanes {
@@ -326,8 +417,7 @@ impl Panel<'_> {
             let column = cx.scalar_value(&column)?;
             let from = cx.offset(from, column, stride);
             let to = cx.offset(self.to, column, self.size);
-            cx.for_range(0, k, 1, |cx, row| {
-                let row = cx.scalar_value(&row)?;
+            for_vectors(cx, self.plan, 1, |cx, row| {
                 let (from, to) = (cx.offset(from, row, self.size), cx.offset(to, row, self.row));
                 self.copy_element(cx, from, 0, to, 0);
                 Ok(())
@@ -351,13 +441,14 @@ impl Panel<'_> {
     ) -> Result<()> {
         let plan = self.plan;
         let element_size = plan.dot.rhs_type.byte_size() as i64;
-        let start = Index::default();
+        let (start, limit) = (Index::default(), plan.needed_summands(cx)?);
+        let summands = Walk { extents: &plan.dot.dims.rhs_k, element_size, limit };
         cx.for_range(0, valid, 1, |cx, column| {
             let to = cx.scalar_value(&column)?;
             let to = cx.offset(self.to, to, self.size);
             let from =
                 batch_pointer(cx, from, &first.plus(&column), &plan.dot.dims.columns, plan.dot.rhs_type)?;
-            walk(cx, &plan.dot.dims.rhs_k, from, &start, element_size, &mut |b, from, k| {
+            walk(cx, summands, from, &start, &mut |b, from, k| {
                 let to = b.offset(to, k, self.row);
                 let element = load(b, plan.dot, plan.dot.rhs_type, from)?;
                 b.store(element.real(), to, alignment(plan.dot.accumulator));

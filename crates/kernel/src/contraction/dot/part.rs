@@ -35,7 +35,7 @@ pub(crate) fn pack_panels(
     let product = Product::in_place(plan, batch.clone(), from, from);
     let bytes = plan.shape.k * plan.accumulator.byte_size() as i64;
     let columns = needed.columns(cx, plan, Span::All(plan.steps()[1]))?;
-    let part = Part { columns, rows: RowSteps::all(Span::All(plan.steps()[2])) };
+    let part = Part::new(columns, RowSteps::all(Span::All(plan.steps()[2])));
     for_panels(cx, tiles, part, &mut |cx, column, parts| {
         let number = cx.scalar_value(column)?;
         let to = cx.offset(to, number, bytes);
@@ -72,7 +72,7 @@ pub(crate) fn emit(
         product.set_panels(tiles, panels);
     }
     let columns = needed.columns(cx, plan, Span::All(plan.steps()[1]))?;
-    let part = Part { columns, rows: steps };
+    let part = Part::new(columns, steps);
     match &plan.loops {
         DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
         DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),

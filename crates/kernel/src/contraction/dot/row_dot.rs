@@ -16,7 +16,7 @@ pub(super) fn emit(
     plan: &DotPlan,
     tile: Tile,
     product: &Product,
-    part: Part,
+    part: Part<'_>,
 ) -> Result<()> {
     let (m, n) = (plan.shape.m, plan.shape.n);
     let (rows, together) = (i64::from(tile.rows), i64::from(tile.vectors));

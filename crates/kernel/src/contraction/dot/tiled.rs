@@ -19,7 +19,12 @@ use plan::{Grouping, Packing};
 use support::{Error, Result};
 
 /// Emits the loops over the tiles of one product.
-pub(super) fn emit(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
+pub(super) fn emit(
+    cx: &mut KernelContext<'_>,
+    plan: Tiles<'_>,
+    product: &Product,
+    part: Part<'_>,
+) -> Result<()> {
     if plan.tiled.k_block < plan.dot.shape.k {
         return passes(cx, plan, product, part);
     }
@@ -58,7 +63,7 @@ struct Pass {
 
 /// Emits passes over the tiles, each with a part of the summands. A panel's part then stays in the
 /// cache for all rows.
-fn passes(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
+fn passes(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part<'_>) -> Result<()> {
     let (k, block) = (plan.dot.shape.k, plan.tiled.k_block.max(1));
     let before = (k - 1) / block;
     let one = |cx: &mut KernelContext<'_>, pass: &Pass| {

@@ -1,6 +1,6 @@
 //! The loops over the tiles of a product: rows and panels of columns.
 
-use super::{Part, Tiles};
+use super::{Part, Tiles, apart};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
@@ -18,9 +18,12 @@ pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index,
 pub(super) fn for_rows(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
-    part: Part,
+    part: Part<'_>,
     body: RowsBody<'_>,
 ) -> Result<()> {
+    if let Some(dims) = part.open_rows {
+        return apart::for_rows(cx, plan, dims, part.rows.span, body);
+    }
     let rest = Rest::of(cx, plan, part)?;
     let steps = rest.as_ref().map_or(part.rows.span, |rest| rest.before);
     let (m, most, step) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows), plan.tiled.row_step);
@@ -57,7 +60,7 @@ struct Rest {
 
 impl Rest {
     /// Returns the last rows of a part, which do not fill a tile; `None` if all steps are whole.
-    fn of(cx: &mut KernelContext<'_>, plan: Tiles<'_>, part: Part) -> Result<Option<Self>> {
+    fn of(cx: &mut KernelContext<'_>, plan: Tiles<'_>, part: Part<'_>) -> Result<Option<Self>> {
         let (Some(count), Span::Part { begin, end, .. }) = (part.rows.count, part.rows.span) else {
             return Ok(None);
         };
@@ -151,7 +154,22 @@ pub(super) type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index
 pub(super) fn for_panels(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
-    part: Part,
+    part: Part<'_>,
+    body: PanelBody<'_>,
+) -> Result<()> {
+    match part.open_columns {
+        Some(dims) => apart::for_columns(cx, plan, dims, part.columns, &mut |cx, columns| {
+            for_span_of_panels(cx, plan, columns, body)
+        }),
+        None => for_span_of_panels(cx, plan, part.columns, body),
+    }
+}
+
+/// Like [`for_panels`], for steps without gaps.
+fn for_span_of_panels(
+    cx: &mut KernelContext<'_>,
+    plan: Tiles<'_>,
+    span: Span,
     body: PanelBody<'_>,
 ) -> Result<()> {
     let (n, columns) = (plan.dot.shape.n, plan.tiled.tile.columns());
@@ -160,14 +178,14 @@ pub(super) fn for_panels(
     if distance > width {
         // Panels from all parts of the matrix.
         full.iter_mut().for_each(|part| part.offset += part.offset / width * (distance - width));
-        return cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(width), &full));
+        return cx.for_part(span, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(width), &full));
     }
-    cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
+    cx.for_part(span, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {
         return Ok(());
     }
-    cx.if_last(part.columns, |cx| body(cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
+    cx.if_last(span, |cx| body(cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
 }
 
 /// Returns the vectors of the last, narrower panel.
