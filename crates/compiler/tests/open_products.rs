@@ -7,8 +7,11 @@ use shape::{Literal, Scalar};
 use std::collections::BTreeSet;
 use support::Result;
 
-/// The largest sizes of `b`, `h`, and `w`.
-const MOST: [i64; 3] = [3, 72, 40];
+/// Names of sizes: of images, their lines and columns, and those of images of another size.
+const NAMES: [&str; 5] = ["b", "h", "w", "n", "v"];
+
+/// The largest sizes.
+const MOST: [i64; 5] = [3, 72, 40, 144, 80];
 
 /// Upper bound of the columns that are computed beside the needed ones of a block, at each of its
 /// ends: less than a tile.
@@ -17,7 +20,7 @@ const COLUMNS_BESIDE: usize = 47;
 /// Upper bound of the rows that are computed after the needed ones, less than a tile.
 const ROWS_AFTER: usize = 7;
 
-/// A product. Dimensions are `b`, `h`, or `w`, twice one of these (`2h`), or a number.
+/// A product. Dimensions are names of sizes or numbers.
 #[derive(Clone, Copy)]
 struct Product {
     left: &'static [&'static str],
@@ -29,15 +32,9 @@ struct Product {
 }
 
 /// The size of a dimension.
-fn size_of(dimension: &str, sizes: [i64; 3]) -> i64 {
-    match dimension {
-        "b" => sizes[0],
-        "h" => sizes[1],
-        "w" => sizes[2],
-        "2h" => 2 * sizes[1],
-        "2w" => 2 * sizes[2],
-        number => number.parse().unwrap_or(0),
-    }
+fn size_of(dimension: &str, sizes: [i64; 5]) -> i64 {
+    let named = NAMES.iter().position(|&name| name == dimension);
+    named.map_or_else(|| dimension.parse().unwrap_or(0), |k| sizes[k])
 }
 
 /// True if a dimension depends on the run.
@@ -46,12 +43,12 @@ fn is_open(dimension: &str) -> bool {
 }
 
 /// The sizes of an array.
-fn sizes_of(dimensions: &[&str], sizes: [i64; 3]) -> Vec<i64> {
+fn sizes_of(dimensions: &[&str], sizes: [i64; 5]) -> Vec<i64> {
     dimensions.iter().map(|dimension| size_of(dimension, sizes)).collect()
 }
 
 /// A type of which some dimensions are open.
-fn type_of(dimensions: &[&str], sizes: [i64; 3], open: &dyn Fn(usize) -> bool) -> String {
+fn type_of(dimensions: &[&str], sizes: [i64; 5], open: &dyn Fn(usize) -> bool) -> String {
     let size = |(d, dimension): (usize, &&str)| {
         format!("{}{}", if open(d) { "<=" } else { "" }, size_of(dimension, sizes))
     };
@@ -74,20 +71,14 @@ impl Product {
     }
 
     /// The module for these sizes, or for all of them, which are then parameters.
-    fn text(self, sizes: Option<[i64; 3]>) -> String {
+    fn text(self, sizes: Option<[i64; 5]>) -> String {
         let (own, operands) = (sizes.unwrap_or(MOST), self.operands());
         let mut body = String::new();
         if sizes.is_none() {
-            for (d, name) in ["b", "h", "w"].iter().enumerate() {
+            for (d, name) in NAMES.iter().enumerate() {
                 body += &format!("{name} = s32[] parameter({})\n", operands.len() + d);
             }
-            body += "two = s32[] constant(2)\n hh = s32[] multiply(h, two)\n ww = s32[] multiply(w, two)\n";
         }
-        let name = |dimension: &str| match dimension {
-            "2h" => "hh".to_owned(),
-            "2w" => "ww".to_owned(),
-            other => other.to_owned(),
-        };
         let mut arrays = Vec::new();
         for (number, dimensions) in operands.iter().enumerate() {
             let mut last = format!("p{number}");
@@ -96,8 +87,7 @@ impl Product {
                 if sizes.is_none() && is_open(dimension) {
                     let ty = type_of(dimensions, own, &|k| k <= d && is_open(dimensions[k]));
                     body += &format!(
-                        "p{number}_{d} = {ty} set-dimension-size({last}, {}), dimensions={{{d}}}\n",
-                        name(dimension)
+                        "p{number}_{d} = {ty} set-dimension-size({last}, {dimension}), dimensions={{{d}}}\n"
                     );
                     last = format!("p{number}_{d}");
                 }
@@ -122,7 +112,8 @@ impl Product {
         let first = operands.len();
         let parameters = if sizes.is_none() {
             let range = |d: usize| format!("({}, 1, {})", first + d, MOST[d]);
-            format!(", size_parameters={{ {}, {}, {} }}", range(0), range(1), range(2))
+            let ranges: Vec<String> = (0..MOST.len()).map(range).collect();
+            format!(", size_parameters={{ {} }}", ranges.join(", "))
         } else {
             String::new()
         };
@@ -183,11 +174,18 @@ fn check(product: Product) -> Result<()> {
     let dimensions = product.result();
     // The first dimension of the columns.
     let columns = dimensions.len() - (product.right.len() - 1);
-    for sizes in [[1, 3, 3], [2, 72, 9], [1, 8, 40], [3, 41, 17], [1, 72, 1], MOST] {
+    for sizes in [
+        [1, 3, 3, 6, 6],
+        [2, 72, 9, 144, 18],
+        [1, 8, 40, 17, 80],
+        [3, 41, 17, 82, 33],
+        [1, 72, 1, 143, 1],
+        MOST,
+    ] {
         let operands = product.operands();
         let own = operands.iter().enumerate().map(|(k, d)| numbers(&sizes_of(d, sizes), k as i64));
         let own: Vec<Literal> = own.collect();
-        let with_sizes = |mut arguments: Vec<Literal>, sizes: [i64; 3]| {
+        let with_sizes = |mut arguments: Vec<Literal>, sizes: [i64; 5]| {
             arguments.extend(sizes.map(|size| Literal::scalar(size as i32)));
             arguments
         };
@@ -253,7 +251,7 @@ fn columns_of_several_open_dimensions_end_at_the_size_of_the_run() -> Result<()>
                 "6" => &["b", "h", "w", "6"],
                 _ => &["b", "h", "w", "3"],
             };
-            check(Product { left: &["h", "2h"], right, summed: [0, 1], is_sum })?;
+            check(Product { left: &["h", "n"], right, summed: [0, 1], is_sum })?;
         }
     }
     // A few rows read the columns in place.
@@ -263,13 +261,13 @@ fn columns_of_several_open_dimensions_end_at_the_size_of_the_run() -> Result<()>
 /// Resizing an image along its columns: the rows are lines, images, and channels.
 #[test]
 fn rows_of_several_open_dimensions_end_at_the_size_of_the_run() -> Result<()> {
-    let (lines, odd): (&[&str], &[&str]) = (&["2h", "b", "w", "8"], &["2h", "b", "w", "5"]);
+    let (lines, odd): (&[&str], &[&str]) = (&["n", "b", "w", "8"], &["n", "b", "w", "5"]);
     for is_sum in [false, true] {
-        check(Product { left: lines, right: &["w", "2w"], summed: [2, 0], is_sum })?;
-        check(Product { left: odd, right: &["w", "2w"], summed: [2, 0], is_sum })?;
+        check(Product { left: lines, right: &["w", "v"], summed: [2, 0], is_sum })?;
+        check(Product { left: odd, right: &["w", "v"], summed: [2, 0], is_sum })?;
         check(Product { left: &["b", "h", "w", "8"], right: &["8", "70"], summed: [3, 0], is_sum })?;
     }
     // The right operand is transposed.
-    check(Product { left: &["b", "h", "w"], right: &["2w", "w"], summed: [2, 1], is_sum: true })?;
-    check(Product { left: &["b", "w", "h"], right: &["2w", "h"], summed: [2, 1], is_sum: false })
+    check(Product { left: &["b", "h", "w"], right: &["v", "w"], summed: [2, 1], is_sum: true })?;
+    check(Product { left: &["b", "w", "h"], right: &["v", "h"], summed: [2, 1], is_sum: false })
 }

@@ -61,8 +61,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     let sides = Tiles::of(plan).and_then(|tiles| OpenSides::of(cx, tiles, cx.fusion().root));
     let OpenSides { rows: open_rows, columns: open_columns } = sides.unwrap_or_default();
     let apart = Tiles::of(plan).zip(open_rows.as_ref());
-    let apart = apart.and_then(|(tiles, rows)| RowsApart::of(tiles, rows));
-    // If panels are packed once for all rows, the blocks of rows are within them.
+    let apart = apart.and_then(|(tiles, rows)| RowsApart::of(cx, tiles, rows));
+    // If panels are packed for all rows, the blocks of rows are within them.
     let open_rows = open_rows.as_ref().filter(|_| apart.is_none());
     let registers = Tiles::of(plan).and_then(|tiles| tiles.tile_registers(cx));
     let body = |cx: &mut KernelContext<'_>, task: Index| {

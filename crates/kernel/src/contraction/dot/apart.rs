@@ -60,6 +60,13 @@ impl OpenDims {
         linear_extent(&self.sizes[..self.innermost], &self.extents[..self.innermost])
     }
 
+    /// True if a dimension that is neither the outermost nor the innermost limited one is limited.
+    fn limits_between(&self, cx: &KernelContext<'_>) -> bool {
+        let outermost = self.sizes.iter().take_while(|&&size| size == 1).count();
+        let limited = |d: usize| self.extents[d].is_some_and(|extent| !cx.covers(extent, self.sizes[d]));
+        (outermost + 1..self.innermost).any(limited)
+    }
+
     /// Runs `body` for the needed parts of a span of elements.
     pub(super) fn for_parts(
         &self,
@@ -223,9 +230,12 @@ pub(super) struct RowsApart {
 }
 
 impl RowsApart {
-    /// Returns the blocks of a dot whose right operand is not packed again for each of them.
-    pub(super) fn of(tiles: Tiles<'_>, rows: &OpenDims) -> Option<Self> {
-        if tiles.dot.rhs_packing() == Packing::Scratch {
+    /// Returns the blocks of a dot whose right operand is not packed again for each of them. Groups
+    /// of summands have tiles of their own sizes, so theirs are always blocks. Other rows are not if
+    /// a dimension between the outermost and the innermost one is limited, too ([`for_rows`]).
+    pub(super) fn of(cx: &KernelContext<'_>, tiles: Tiles<'_>, rows: &OpenDims) -> Option<Self> {
+        let is_exact = tiles.dot.grouping.is_none() && rows.limits_between(cx);
+        if tiles.dot.rhs_packing() == Packing::Scratch || is_exact {
             return None;
         }
         let (blocks, block, needed_blocks) = (rows.blocks(), rows.block(), rows.needed_blocks());
