@@ -4,7 +4,7 @@
 //! Each part is emitted like a kernel of its own, with the part as the context's body. The result
 //! of the part before is an operand. Scratch contains only its rows that belong to the block.
 
-use super::dot::walk::first_row;
+use super::dot::row_tiles::first_row;
 use super::dot::{Needed, RowSteps, Tiles, part as dot};
 use crate::context::limits::lesser;
 use crate::context::parameters::Memory;

@@ -9,8 +9,9 @@ mod complex;
 mod pack;
 pub(crate) mod part;
 mod row_dot;
+pub(super) mod row_tiles;
 mod tiled;
-pub(super) mod walk;
+mod walk;
 
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -141,7 +142,7 @@ impl Needed {
             return Ok(RowSteps::all(rows));
         }
         let count = cx.extent(extent, plan.shape.m)?;
-        let tiles = walk::tiles_of_rows(cx, tiles, count)?;
+        let tiles = row_tiles::tiles_of_rows(cx, tiles, count)?;
         Ok(RowSteps { span: cx.until(rows, tiles), count: Some(count) })
     }
 

@@ -1,7 +1,7 @@
 //! Rows or columns of several dimensions of which an inner one ends at a size that is known only at
 //! run time, such as the words of several texts or the columns of several images.
 
-use super::walk::{RowsBody, first_row, tiles_of_rows};
+use super::row_tiles::{RowsBody, first_row, tiles_of_rows};
 use super::{Part, RowSteps, Tiles};
 use crate::context::KernelContext;
 use crate::context::limits::{greater, lesser};
@@ -207,7 +207,7 @@ pub(super) fn for_columns(
     of_blocks(cx, span)
 }
 
-/// Returns the first step of a span, the step behind its last one, and the number of steps of its
+/// Returns the first step of a span, the step after its last one, and the number of steps of its
 /// loop.
 fn bounds(cx: &mut KernelContext<'_>, span: Span) -> (ValueId, ValueId, i64) {
     match span {
@@ -231,8 +231,8 @@ pub(super) struct RowsApart {
 
 impl RowsApart {
     /// Returns the blocks of a dot whose right operand is not packed again for each of them. Groups
-    /// of summands have tiles of their own sizes, so theirs are always blocks. Other rows are not if
-    /// a dimension between the outermost and the innermost one is limited, too ([`for_rows`]).
+    /// of summands have tiles of their own sizes, so theirs are always blocks. Other rows are not
+    /// if a dimension between the outermost and the innermost one is limited ([`for_rows`]).
     pub(super) fn of(cx: &KernelContext<'_>, tiles: Tiles<'_>, rows: &OpenDims) -> Option<Self> {
         let is_exact = tiles.dot.grouping.is_none() && rows.limits_between(cx);
         if tiles.dot.rhs_packing() == Packing::Scratch || is_exact {

@@ -13,8 +13,8 @@ use nest::{RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{DotLoops, DotPlan};
 use support::Result;
 
-/// Copies the needed rows of some steps. Returns the first row of the steps, which becomes the first
-/// row of the copy.
+/// Copies the needed rows of some steps. Returns the first row of the steps, which becomes the
+/// first row of the copy.
 pub(super) fn copy_needed_rows(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
