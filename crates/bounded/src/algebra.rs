@@ -147,8 +147,8 @@ impl Polynomial {
         Some(())
     }
 
-    /// Returns the quotient, rounded toward 0. `None` unless the dividend is known not to be negative,
-    /// or not to be positive, and the divisor is positive, or the division is exact.
+    /// Returns the quotient, rounded toward 0. `None` unless the division is exact, or the dividend is
+    /// known not to be negative, or not to be positive, and the divisor is positive.
     pub(crate) fn quotient(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
         if divisor.range(leaf).low.is_none_or(|low| low < 1) {
             return None;
@@ -199,17 +199,17 @@ impl Polynomial {
         self.negated().filter(|_| self.range(leaf).high.is_some_and(|high| high <= 0))
     }
 
-    /// Returns 1 if the value, which is known not to be negative or not to be positive, is not 0, and
-    /// 0 otherwise.
+    /// Returns 1 if the value is not 0, and 0 otherwise. `None` if it may be negative as well as
+    /// positive.
     pub(crate) fn is_not_zero(&self, leaf: Leaf<'_>) -> Option<Self> {
         let is_positive = self.range(leaf).low.is_some_and(|low| low >= 0);
         let size = if is_positive { self.clone() } else { self.opposite(leaf)? };
         size.minimum(&Self::constant(1), leaf)
     }
 
-    /// Returns the first number if a condition is 1, and the second if it is 0, where they are a
-    /// quotient or a remainder rounded toward 0, which the condition corrects to round down: `-x / m`
-    /// becomes `-((x + m - 1) / m)`, and `-x % m` becomes `(m - x % m) % m`.
+    /// Returns the number `a` if a condition is 1, and `b` if it is 0, where `b` is a quotient or a
+    /// remainder rounded toward 0, and `a` the same rounded down: `-x / m` becomes
+    /// `-((x + m - 1) / m)`, and `-x % m` becomes `(m - x % m) % m`.
     pub(crate) fn rounded_down(condition: &Self, a: &Self, b: &Self, leaf: Leaf<'_>) -> Option<Self> {
         let change = a.plus(b, -1)?.as_constant()?;
         b.terms.iter().find_map(|(factors, &coefficient)| {
@@ -231,7 +231,7 @@ impl Polynomial {
     }
 
     /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
-    /// and the sum of the others. A constant leaves what is between 0 and a constant divisor: `h - 1`
+    /// and the sum of the others. What is left of a constant is from 0 to the divisor less 1: `h - 1`
     /// by 2 is -1 and `h + 1`. A divisor of several terms divides all or nothing.
     fn divided(&self, divisor: &Self) -> (Self, Self) {
         let (mut whole, mut rest) = (Self::default(), self.clone());
@@ -356,7 +356,7 @@ impl Polynomial {
         let own = self.range_of_terms(leaf);
         let Some((multiple, by, rest)) = self.without_quotient() else { return own };
         let of_multiple = multiple.range(leaf);
-        // `by` times the values are those of the multiple less those of the rest.
+        // `by` times the values are those of the multiple less a rest, which may also be 0.
         let low = of_multiple.low.zip(Some(rest.max(0))).and_then(|(a, b)| a.checked_sub(b));
         let high = of_multiple.high.zip(Some(rest.min(0))).and_then(|(a, b)| a.checked_sub(b));
         let (low, high) = (low.map(|low| -(-low).div_euclid(by)), high.map(|high| high.div_euclid(by)));
@@ -378,10 +378,9 @@ impl Polynomial {
         sum
     }
 
-    /// Multiplies the sum by the divisor of one of its quotients, so that the dividend, less a
-    /// remainder, takes the place of the quotient: twice `h / 2 - h` is `-h - h % 2`. Returns that sum
-    /// without the remainder, the divisor, and the largest multiple of the remainder that the sum
-    /// lacks, of which the other end is 0.
+    /// Multiplies the sum by the divisor of one of its quotients, whose place the dividend takes,
+    /// less a remainder: twice `h / 2 - h` is `-h - h % 2`. Returns that sum without the remainder,
+    /// the divisor, and the term of the largest remainder, which is to be subtracted.
     fn without_quotient(&self) -> Option<(Self, i64, i64)> {
         if self.terms.len() < 2 {
             return None;

@@ -139,7 +139,8 @@ impl Placed {
         Ok(Self { value: output.value, leaf: output.leaf, sizes, steps, reduction: output.reduction })
     }
 
-    /// Returns how many indices along each dimension of the value change what is read of the output.
+    /// Returns how many indices along each dimension of the value change what is read of the
+    /// output.
     fn needed(&self, cx: &KernelContext<'_>) -> Result<Vec<Option<Extent>>> {
         let Some(OutputReduction { instruction, .. }) = self.reduction else {
             return Ok(cx.needed(self.value));

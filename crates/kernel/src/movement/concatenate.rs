@@ -98,7 +98,7 @@ pub(crate) struct Copy {
     pub(crate) offset: i64,
     /// Number of bytes per row.
     pub(crate) bytes: i64,
-    /// How many of these are needed, if that depends on the run.
+    /// Number of these that are needed, if it depends on the run.
     pub(crate) needed: Option<ValueId>,
     /// Size of the result's row in bytes.
     pub(crate) stride: i64,
