@@ -147,8 +147,8 @@ impl Polynomial {
         Some(())
     }
 
-    /// Returns the quotient, rounded toward 0. `None` unless the division is exact, or the dividend is
-    /// known not to be negative, or not to be positive, and the divisor is positive.
+    /// Returns the quotient, rounded toward 0. `None` unless the division is exact, or the dividend
+    /// is known not to be negative, or not to be positive, and the divisor is positive.
     pub(crate) fn quotient(&self, divisor: &Self, leaf: Leaf<'_>) -> Option<Self> {
         if divisor.range(leaf).low.is_none_or(|low| low < 1) {
             return None;
@@ -231,8 +231,8 @@ impl Polynomial {
     }
 
     /// Splits off the terms that are multiples of a divisor of one term: returns their quotient,
-    /// and the sum of the others. What is left of a constant is from 0 to the divisor less 1: `h - 1`
-    /// by 2 is -1 and `h + 1`. A divisor of several terms divides all or nothing.
+    /// and the sum of the others. What is left of a constant is from 0 to the divisor less 1:
+    /// `h - 1` by 2 is -1 and `h + 1`. A divisor of several terms divides all or nothing.
     fn divided(&self, divisor: &Self) -> (Self, Self) {
         let (mut whole, mut rest) = (Self::default(), self.clone());
         if let (Some((of_divisor, &by)), 1) = (divisor.terms.first_key_value(), divisor.terms.len()) {
