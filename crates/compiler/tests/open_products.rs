@@ -1,9 +1,11 @@
 //! Products of matrices whose rows, columns, and summands end at sizes that are chosen in each run,
 //! compared with the evaluator on the program for these sizes.
 
-use compiler::{Executable, HloProgram, NoObserver, PassRun, compile_module, host, in_process_options};
-use hlo::Module;
-use shape::{Literal, Scalar};
+mod harness;
+
+use compiler::{Executable, NoObserver, compile_module, host, in_process_options};
+use harness::{module, number, numbers};
+use shape::Literal;
 use std::collections::BTreeSet;
 use support::Result;
 
@@ -123,23 +125,6 @@ impl Product {
             dot("y", &arrays[..2])
         )
     }
-}
-
-fn module(text: &str) -> Result<Module> {
-    let program = HloProgram::parse_hlo(text, &mut PassRun { disabled: &[], observer: &mut NoObserver })?;
-    Ok(program.program.module)
-}
-
-/// Numbers from -1 to 1.
-fn numbers(sizes: &[i64], seed: i64) -> Literal {
-    let count = sizes.iter().product::<i64>();
-    let number = |k: i64| ((k * 7919 + seed) % 2003) as f32 / 1001.0 - 1.0;
-    Literal::from_elements(sizes, &(0..count).map(number).collect::<Vec<_>>())
-}
-
-/// The value of a float.
-fn number(scalar: Scalar) -> f32 {
-    scalar.as_f64().map_or(f32::NAN, |value| value as f32)
 }
 
 /// The position of an element along each dimension.

@@ -1,11 +1,13 @@
 //! Programs whose loops end at sizes that are chosen in each run, compared with the evaluator on
 //! the program for these sizes. Memory beyond what is needed is not written.
 
+mod harness;
+
 use compiler::{
-    Executable, File, HloProgram, Input, NoObserver, PassRun, compile_module, compile_program, host,
-    in_process_options,
+    Executable, File, Input, NoObserver, compile_module, compile_program, host, in_process_options,
 };
-use hlo::{Module, Op};
+use harness::{module, number, numbers};
+use hlo::Op;
 use shape::{Literal, PrimitiveType, Scalar};
 use support::Result;
 
@@ -81,11 +83,6 @@ impl Windowed {
     }
 }
 
-fn module(text: &str) -> Result<Module> {
-    let program = HloProgram::parse_hlo(text, &mut PassRun { disabled: &[], observer: &mut NoObserver })?;
-    Ok(program.program.module)
-}
-
 /// The text of a constant with these elements.
 fn text_of(sizes: &[i64], elements: &mut impl Iterator<Item = Scalar>) -> String {
     let Some((&size, inner)) = sizes.split_first() else {
@@ -93,18 +90,6 @@ fn text_of(sizes: &[i64], elements: &mut impl Iterator<Item = Scalar>) -> String
     };
     let parts: Vec<String> = (0..size).map(|_| text_of(inner, elements)).collect();
     format!("{{{}}}", parts.join(","))
-}
-
-/// Numbers from -1 to 1.
-fn numbers(sizes: &[i64], seed: i64) -> Literal {
-    let count = sizes.iter().product::<i64>();
-    let number = |k: i64| ((k * 7919 + seed) % 2003) as f32 / 1001.0 - 1.0;
-    Literal::from_elements(sizes, &(0..count).map(number).collect::<Vec<_>>())
-}
-
-/// The value of a float.
-fn number(scalar: Scalar) -> f32 {
-    scalar.as_f64().map_or(f32::NAN, |value| value as f32)
 }
 
 /// The elements of an array that are in the corner of these sizes.

@@ -127,55 +127,25 @@ fn has_open_sizes(cx: &KernelContext<'_>) -> bool {
     !cx.fusion().module.size_parameters().is_empty()
 }
 
-/// Runs `body` for whole vectors of summands, up to that with the last needed one.
-fn for_vectors(
+/// Runs `body` for the needed steps of some summands.
+fn for_summands(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
-    lanes: i64,
+    (begin, end): (i64, i64),
+    step: i64,
     mut body: impl FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
 ) -> Result<()> {
-    let whole = plan.dot.shape.k - plan.dot.shape.k % lanes;
-    let Some(count) = plan.needed_summands(cx)? else {
-        return cx.for_range(0, whole, lanes, |cx, summand| {
-            let summand = cx.scalar_value(&summand)?;
-            body(cx, summand)
-        });
-    };
-    if whole == 0 {
-        return Ok(());
-    }
-    let (vectors, _) = cx.div_rem(&Index::scalar(count).plus_constant(lanes - 1), lanes)?;
-    let (zero, end, most) = (cx.index(0), cx.scalar_value(&vectors.times(lanes))?, cx.index(whole));
-    let end = lesser(cx, end, most);
-    cx.for_steps((zero, end), (0, whole), lanes, &[], |cx, summand, _| {
+    let count = plan.needed_summands(cx)?.filter(|_| begin < end);
+    let mut body = |cx: &mut KernelContext<'_>, summand: Index| {
         let summand = cx.scalar_value(&summand)?;
-        body(cx, summand).map(|()| Vec::new())
-    })
-    .map(|_| ())
-}
-
-/// Runs `body` for the needed summands that do not fill a vector.
-fn for_rest(
-    cx: &mut KernelContext<'_>,
-    plan: Tiles<'_>,
-    lanes: i64,
-    mut body: impl FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
-) -> Result<()> {
-    let k = plan.dot.shape.k;
-    let whole = k - k % lanes;
-    let count = plan.needed_summands(cx)?.filter(|_| whole < k);
-    let Some(count) = count else {
-        return cx.for_range(whole, k, 1, |cx, summand| {
-            let summand = cx.scalar_value(&summand)?;
-            body(cx, summand)
-        });
+        body(cx, summand)
     };
-    let begin = cx.index(whole);
-    cx.for_steps((begin, count), (whole, k), 1, &[], |cx, summand, _| {
-        let summand = cx.scalar_value(&summand)?;
-        body(cx, summand).map(|()| Vec::new())
-    })
-    .map(|_| ())
+    let Some(count) = count else { return cx.for_range(begin, end, step, body) };
+    let (steps, _) = cx.div_rem(&Index::scalar(count).plus_constant(step - 1), step)?;
+    let (from, to, most) = (cx.index(begin), cx.scalar_value(&steps.times(step))?, cx.index(end));
+    let to = lesser(cx, to, most);
+    cx.for_steps((from, to), (begin, end), step, &[], |cx, summand, _| body(cx, summand).map(|()| Vec::new()))
+        .map(|_| ())
 }
 
 type Visit<'v> = &'v mut dyn FnMut(&mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
@@ -382,14 +352,15 @@ impl Panel<'_> {
     /// Copies columns that are contiguous. Squares are loaded by columns and transposed.
     fn transpose(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dot.dims.rhs_n_stride() * self.size;
-        let lanes = self.lanes;
+        let (k, lanes) = (self.plan.dot.shape.k, self.lanes);
+        let whole = k - k % lanes;
         let vectors = valid - valid % lanes;
         let ty = Type::vector(self.scalar, lanes as u32);
         cx.for_range(0, vectors, lanes, |cx, column| {
             let column = cx.scalar_value(&column)?;
             let from = cx.offset(from, column, stride);
             let to = cx.offset(self.to, column, self.size);
-            for_vectors(cx, self.plan, lanes, |cx, row| {
+            for_summands(cx, self.plan, (0, whole), lanes, |cx, row| {
                 let from = cx.offset(from, row, self.size);
                 let to = cx.offset(to, row, self.row);
                 let columns: Vec<ValueId> = (0..lanes)
@@ -404,7 +375,7 @@ impl Panel<'_> {
                 }
                 Ok(())
             })?;
-            for_rest(cx, self.plan, lanes, |cx, row| {
+            for_summands(cx, self.plan, (whole, k), 1, |cx, row| {
                 let from = cx.offset(from, row, self.size);
                 let to = cx.offset(to, row, self.row);
                 for column in 0..lanes {
@@ -417,7 +388,7 @@ impl Panel<'_> {
             let column = cx.scalar_value(&column)?;
             let from = cx.offset(from, column, stride);
             let to = cx.offset(self.to, column, self.size);
-            for_vectors(cx, self.plan, 1, |cx, row| {
+            for_summands(cx, self.plan, (0, k), 1, |cx, row| {
                 let (from, to) = (cx.offset(from, row, self.size), cx.offset(to, row, self.row));
                 self.copy_element(cx, from, 0, to, 0);
                 Ok(())

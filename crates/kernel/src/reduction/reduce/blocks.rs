@@ -5,6 +5,7 @@
 use super::operation::Operation;
 use super::{Body, LimitedLoop, nest};
 use crate::context::KernelContext;
+use crate::context::limits::{greater, lesser};
 use crate::index::Index;
 use hlo::analysis::Extent;
 use nest::{FunctionBuilder, ValueId};
@@ -118,11 +119,22 @@ fn blocks(
     body: &mut Step<'_>,
 ) -> Result<Vec<ValueId>> {
     let whole = end / (part * step) * (part * step);
+    let limit = limit.filter(|&extent| !cx.covers(extent, end));
+    let needed = limit.map(|extent| cx.extent(extent, end)).transpose()?;
     let mut block = |cx: &mut KernelContext<'_>, first: &Index, end: i64, totals: &[ValueId]| {
         let neutral = carried.neutral(cx)?;
-        let sums = cx.for_range_carrying(0, end, step, &neutral, |cx, index, sums| {
-            body(cx, first.plus(&index), sums)
-        })?;
+        let step_of =
+            |cx: &mut KernelContext<'_>, index: Index, sums: &[ValueId]| body(cx, first.plus(&index), sums);
+        let sums = match needed {
+            Some(needed) => {
+                let (zero, most, first) = (cx.index(0), cx.index(end), cx.scalar_value(first)?);
+                let rest = cx.sub(needed, first);
+                let rest = greater(cx, rest, zero);
+                let rest = lesser(cx, rest, most);
+                cx.for_steps((zero, rest), (0, end), step, &neutral, step_of)?
+            }
+            None => cx.for_range_carrying(0, end, step, &neutral, step_of)?,
+        };
         carried.combine(cx, totals, sums)
     };
     let totals = cx.for_needed((0, whole, limit), part * step, start, |cx, first, totals| {

@@ -1,6 +1,6 @@
 //! Packs rows of the left operand.
 
-use super::{Dimension, Matrix, batch_pointer, copy, for_rest, for_vectors, has_open_sizes};
+use super::{Dimension, Matrix, batch_pointer, copy, for_summands, has_open_sizes};
 use crate::context::KernelContext;
 use crate::context::limits::{greater, lesser};
 use crate::context::tasks::Span;
@@ -124,7 +124,9 @@ impl<'p> Squares<'p> {
         let to = cx.offset(matrix.to, row, matrix.outer.stride);
         let (lanes, alignment) = (self.lanes, size as u32);
         let ty = Type::vector(self.scalar, lanes as u32);
-        for_vectors(cx, self.plan, lanes, |cx, summand| {
+        let k = self.plan.dot.shape.k;
+        let whole = k - k % lanes;
+        for_summands(cx, self.plan, (0, whole), lanes, |cx, summand| {
             let from = cx.offset(from, summand, self.stride);
             let to = cx.offset(to, summand, size);
             let columns: Vec<ValueId> = (0..lanes)
@@ -139,7 +141,7 @@ impl<'p> Squares<'p> {
             }
             Ok(())
         })?;
-        for_rest(cx, self.plan, lanes, |cx, summand| {
+        for_summands(cx, self.plan, (whole, k), 1, |cx, summand| {
             let from = cx.offset(from, summand, self.stride);
             let to = cx.offset(to, summand, size);
             let value = cx.load(ty, from, alignment);
