@@ -66,8 +66,9 @@ pub use contraction::block_float::BlockFloat;
 pub use contraction::chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use contraction::convolution::{
     ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, GradientPlan, GradientSize,
-    GradientTransform, PackedColumns, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling,
-    Transform, Winograd, WinogradGradientPlan, WinogradGradientScratch, WinogradPlan, WinogradScratch,
+    GradientTransform, OpenDimensions, PackedColumns, Rectangle, Segment, SpatialDimension, Strip, TileSize,
+    Tiling, Transform, Winograd, WinogradGradientPlan, WinogradGradientScratch, WinogradPlan,
+    WinogradScratch,
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot, constant_panels};
 pub use contraction::extents::DotShape;

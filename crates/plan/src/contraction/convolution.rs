@@ -22,7 +22,7 @@ pub(crate) use rationale::rationale;
 
 pub use dense::DensePlan;
 pub use depthwise::{DepthwisePlan, PackedColumns};
-pub use dims::{ConvolutionDims, Segment, SpatialDimension};
+pub use dims::{ConvolutionDims, OpenDimensions, Segment, SpatialDimension};
 pub use gradient::{GradientPlan, GradientSize, Strip};
 pub use rectangles::{Rectangle, TileSize};
 pub use tiling::Tiling;

@@ -57,8 +57,8 @@ pub(in crate::contraction) fn emit(
     } else {
         cx.div_rem(task, dense.feature_chunks)?
     };
-    let shown = registers.map(|_| grid.clone().without_hidden());
-    let grid = shown.as_ref().unwrap_or(grid);
+    let fixed = registers.map(|_| grid.clone().with_fixed_tiles());
+    let grid = fixed.as_ref().unwrap_or(grid);
     let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
     let span = walk::span(cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
     let mut body = |cx: &mut KernelContext<'_>, group: Index| {

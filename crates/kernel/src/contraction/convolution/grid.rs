@@ -25,6 +25,8 @@ pub(crate) struct Grid {
     /// Pixels of a line and of the output, if some axis is limited and no loop runs over the pixels
     /// of several lines.
     lines: Option<(i64, i64)>,
+    /// True if tiles have the sizes of the tiling only.
+    has_fixed_tiles: bool,
 }
 
 /// One or several neighboring dimensions of the output, of which the first indices are needed.
@@ -53,7 +55,7 @@ impl Grid {
         for ((unit, size, extent), (_, _, shown)) in needed.into_iter().zip(shown) {
             let [extent, shown] =
                 [extent, shown].map(|extent| extent.filter(|&extent| !cx.covers(extent, size)));
-            let shown = shown.filter(|_| plan.dims.keeps_lines && shown != extent);
+            let shown = shown.filter(|_| plan.dims.keeps_lines() && shown != extent);
             let limit = match extent {
                 Some(extent) => cx.extent(extent, size)?,
                 None if shown.is_some() => cx.index(size),
@@ -63,9 +65,9 @@ impl Grid {
             axes.push(Axis { unit, size, limit, shown });
         }
         let (dims, is_limited) = (&plan.dims, !axes.is_empty());
-        let line = dims.spatial.last().filter(|_| dims.keeps_lines && is_limited);
+        let line = dims.spatial.last().filter(|_| dims.keeps_lines() && is_limited);
         let lines = line.map(|line| (line.output, dims.batch * dims.pixels()));
-        Ok(Self { axes, lines })
+        Ok(Self { axes, lines, has_fixed_tiles: false })
     }
 
     /// Returns the place of a tile's first output pixel in its line, if the others follow in the
@@ -89,58 +91,87 @@ impl Grid {
         self.axes.is_empty()
     }
 
-    /// The same, but the sums of all needed pixels are computed.
-    pub(super) fn without_hidden(mut self) -> Self {
+    /// The same, but with tiles of the tiling's sizes only, and the sums of all needed pixels are
+    /// computed.
+    pub(super) fn with_fixed_tiles(mut self) -> Self {
         self.axes.iter_mut().for_each(|axis| axis.shown = None);
-        self
+        Self { has_fixed_tiles: true, ..self }
     }
 
-    /// True if a mask hides the last pixels of lines along which tiles move by such steps.
-    pub(super) fn hides(&self, cx: &KernelContext<'_>, step: ValueId) -> bool {
+    /// True if tiles have the sizes of the tiling only.
+    pub(super) fn has_fixed_tiles(&self) -> bool {
+        self.has_fixed_tiles
+    }
+
+    /// True if lines along which tiles move by such steps may end at a size, or before numbers that
+    /// a mask hides.
+    pub(super) fn ends_lines(&self, cx: &KernelContext<'_>, step: ValueId) -> bool {
         let is_row = cx.known_integer(step) == Some(1);
         is_row
             && self.lines.is_some_and(|(width, _)| width > 1)
-            && self.axes.iter().any(|axis| axis.shown.is_some())
+            && self.axes.iter().any(|axis| axis.unit == 1 || axis.shown.is_some())
     }
 
-    /// Returns how many tiles of a line are not hidden, and the numbers of the first and the last
-    /// pixels that are, counted from the first tile. `rests` are the indices that are needed along
-    /// each axis.
-    pub(super) fn shown(
-        &self,
-        cx: &mut KernelContext<'_>,
-        tile: &Pixels,
-        tiles: Count,
-        rests: &[ValueId],
-    ) -> Result<(Count, [ValueId; 2])> {
+    /// True if a mask hides some sums.
+    pub(super) fn hides(&self) -> bool {
+        self.axes.iter().any(|axis| axis.shown.is_some())
+    }
+
+    /// Returns how many pixels of a line are not hidden and how many are needed, of those that some
+    /// tiles have.
+    pub(super) fn line(&self, cx: &mut KernelContext<'_>, tile: &Pixels, tiles: Count) -> Result<[Count; 2]> {
         let pixels = i64::from(tile.count);
         let most = tiles.most * pixels;
         let mut end = cx.mul_constant(tiles.value, pixels);
         let mut shown = end;
-        for (axis, &rest) in self.axes.iter().zip(rests) {
+        let zero = cx.index(0);
+        for axis in &self.axes {
             let is_line = axis.unit == 1;
+            if !is_line && axis.shown.is_none() {
+                continue;
+            }
+            let first = axis.index(cx, Count { value: tile.output, most: i64::MAX })?;
             if is_line {
+                let rest = cx.sub(axis.limit, first);
                 end = lesser(cx, end, rest);
             }
             let Some(limit) = axis.shown else { continue };
-            let first = axis.index(cx, Count { value: tile.output, most: i64::MAX })?;
             let rest = cx.sub(limit, first);
             if is_line {
                 shown = lesser(cx, shown, rest);
             } else {
-                let zero = cx.index(0);
                 let is_shown = cx.compare(Predicate::Less, zero, rest);
                 shown = cx.select(is_shown, shown, zero);
             }
         }
         let shown = lesser(cx, shown, end);
-        let none = cx.index(0);
-        let shown = greater(cx, shown, none);
-        cx.learn(shown, Facts::range(0, most));
-        let (count, _) = cx.div_rem(&Index::scalar(shown).plus_constant(pixels - 1), pixels)?;
-        let count = cx.scalar_value(&count)?;
-        let begin = cx.mul_constant(count, pixels);
-        Ok((Count { value: count, most: tiles.most }, [begin, end]))
+        Ok([shown, end].map(|value| {
+            let value = greater(cx, value, zero);
+            cx.learn(value, Facts::range(0, most));
+            Count { value, most }
+        }))
+    }
+
+    /// Returns a condition that does not hold if none of the pixels from `first` to `last` is
+    /// needed, or `None` if all are. It may hold for pixels that are not needed.
+    pub(super) fn may_need(
+        &self,
+        cx: &mut KernelContext<'_>,
+        [first, last]: [ValueId; 2],
+    ) -> Result<Option<ValueId>> {
+        let mut is_needed: Option<ValueId> = None;
+        for axis in &self.axes {
+            let (begin, _) = cx.div_rem(&Index::scalar(first), axis.unit)?;
+            let (outer, begin) = cx.div_rem(&begin, axis.size)?;
+            let (last_outer, _) = cx.div_rem(&Index::scalar(last), axis.unit.saturating_mul(axis.size))?;
+            let [outer, last_outer, begin] =
+                [cx.scalar_value(&outer)?, cx.scalar_value(&last_outer)?, cx.scalar_value(&begin)?];
+            let reaches_next = cx.compare(Predicate::Less, outer, last_outer);
+            let is_within = cx.compare(Predicate::Less, begin, axis.limit);
+            let is_any = cx.or(reaches_next, is_within);
+            is_needed = Some(is_needed.map_or(is_any, |is_needed| cx.and(is_needed, is_any)));
+        }
+        Ok(is_needed)
     }
 
     /// Runs `body` for a rectangle that begins at an output pixel, unless nothing of it is needed,
@@ -230,7 +261,7 @@ fn axes_of(dims: &ConvolutionDims, needed: &[Option<Extent>]) -> Vec<(i64, i64, 
         unit = unit.checked_div(d.output).unwrap_or(0);
         let extent = needed.get(number + 1).copied().flatten();
         match axes.last_mut() {
-            Some((before, size, limit)) if !dims.keeps_lines && may_cross(d) => {
+            Some((before, size, limit)) if !dims.keeps_lines() && may_cross(d) => {
                 *limit = if *size == 1 { extent } else { limit.and_then(|limit| limit.times(d.output)) };
                 (*before, *size) = (unit, size.saturating_mul(d.output));
             }

@@ -9,7 +9,7 @@ use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{Reading, last_columns, whole_columns};
 use crate::index::{Facts, Index};
-use nest::{Type, ValueId};
+use nest::{Predicate, RegionBuilder as _, Type, ValueId};
 use plan::{Tile, TileSize, Tiling};
 use support::{Error, Result};
 
@@ -87,6 +87,36 @@ pub(super) fn tiles_in_order(
     } else {
         None
     };
+    let is_needed = match table {
+        Some(table) if !tiling.bounds.is_empty() => {
+            let chunk = cx.scalar_value(chunk)?;
+            let bounds = cx.offset_bytes(table, tiling.position_of_bounds() as i64 * 8);
+            let first = cx.offset(bounds, chunk, 16);
+            let last = cx.offset_bytes(first, 8);
+            let most = tiling.bounds.iter().map(|bounds| bounds[1]).max().unwrap_or(0);
+            let bounds = [first, last].map(|at| cx.load(Type::I64, at, 8));
+            bounds.into_iter().for_each(|pixel| cx.learn(pixel, Facts::range(0, most)));
+            grid.may_need(cx, bounds)?
+        }
+        _ => None,
+    };
+    let mut lists = |cx: &mut KernelContext<'_>| lists(cx, tiling, grid, (chunk, table), is_counted, body);
+    match is_needed {
+        Some(is_needed) => cx.if_then(is_needed, |cx| cx.scoped(lists)),
+        None => lists(cx),
+    }
+}
+
+/// Runs `body` for every tile of a chunk, given the table of the tiling.
+fn lists(
+    cx: &mut KernelContext<'_>,
+    tiling: &Tiling,
+    grid: &Grid,
+    (chunk, table): (&Index, Option<ValueId>),
+    is_counted: bool,
+    body: TileBody<'_>,
+) -> Result<()> {
+    let largest = tiling.sizes.iter().map(|size| size.pixels).max().unwrap_or(0);
     for (number, size) in tiling.sizes.iter().enumerate() {
         let (first, starts) = tiling.table_positions(number);
         let (begin, end) = match table {
@@ -100,7 +130,8 @@ pub(super) fn tiles_in_order(
             _ => (cx.index(0), cx.index(size.rectangles.len() as i64)),
         };
         let first = table.map(|table| cx.offset_bytes(table, first as i64 * 8));
-        let list = List { size, grid, is_counted, varying: size.varying(), first };
+        let has_rests = size.pixels == largest && !grid.has_fixed_tiles();
+        let list = List { size, grid, is_counted, has_rests, varying: size.varying(), first };
         if size.rectangles.len() == 1 && tiling.chunks == 1 {
             list.rectangle(cx, begin, body)?;
             continue;
@@ -119,6 +150,8 @@ struct List<'p> {
     grid: &'p Grid,
     /// True if the taps of the pixels before each tile are counted.
     is_counted: bool,
+    /// True if smaller tiles may end a line.
+    has_rests: bool,
     /// The fields in the table.
     varying: Vec<usize>,
     /// Address of the first rectangle's fields in the table.
@@ -193,20 +226,21 @@ impl List<'_> {
             before: if self.is_counted { Some(get(cx, field::BEFORE)?.value) } else { None },
             is_hidden: false,
         };
-        let tile_steps = [first.input_step, first.output_step]
-            .map(|step| cx.mul_constant(step, i64::from(self.size.pixels)));
-        let mut before = [tiles.value; LOOPS];
+        let mut pixel = Step { input: first.input_step, output: first.output_step, before: tiles.value };
         if self.is_counted {
-            let of_pixel = taps.iter().fold(cx.index(1), |n, count| cx.mul(n, count.value));
-            before[3] = cx.mul_constant(of_pixel, i64::from(self.size.pixels));
+            pixel.before = taps.iter().fold(cx.index(1), |n, count| cx.mul(n, count.value));
+        }
+        let tile = pixel.times(cx, self.size.pixels);
+        let mut before = [tile.before; LOOPS];
+        if self.is_counted {
             for (l, inner) in [(2, tiles), (1, counts[2]), (0, counts[1])] {
                 before[l] = cx.mul(before[l + 1], inner.value);
             }
         }
         let around = |l: usize| (counts[l], outputs[l].value);
-        let mut needed = [around(0), around(1), around(2), (tiles, tile_steps[1])];
+        let mut needed = [around(0), around(1), around(2), (tiles, tile.output)];
         self.grid.shorten(cx, rests, &mut needed);
-        let inputs = [inputs[0].value, inputs[1].value, inputs[2].value, tile_steps[0]];
+        let inputs = [inputs[0].value, inputs[1].value, inputs[2].value, tile.input];
         let step = |l: usize| {
             let (count, output) = needed[l];
             (count, Step { input: inputs[l], output, before: before[l] })
@@ -215,20 +249,63 @@ impl List<'_> {
             let place = self.grid.place(cx, &tile)?;
             body(cx, Pixels { place, ..tile })
         };
-        if !self.grid.hides(cx, first.output_step) {
+        if !self.grid.ends_lines(cx, first.output_step) {
             return nest(cx, &[step(0), step(1), step(2), step(3)], first, &mut placed);
         }
         nest(cx, &[step(0), step(1), step(2)], first, &mut |cx, line| {
-            let (shown, [begin, end]) = self.grid.shown(cx, &line, needed[3].0, rests)?;
-            nest(cx, &[(shown, step(3).1)], line, &mut placed)?;
-            let most = needed[3].0.most * i64::from(line.count);
-            cx.for_dynamic(begin, end, most, &[], |cx, pixel, _| {
+            let [shown, end] = self.grid.line(cx, &line, needed[3].0)?;
+            let computed = self.line(cx, line, shown, pixel, &mut placed)?;
+            if !self.grid.hides() {
+                return Ok(());
+            }
+            cx.for_dynamic(computed, end.value, end.most, &[], |cx, pixel, _| {
                 let output = cx.add(line.output, pixel);
                 let hidden = Pixels { count: 1, output, is_hidden: true, before: None, ..line };
                 placed(cx, hidden).map(|()| Vec::new())
             })
             .map(|_| ())
         })
+    }
+
+    /// Emits the tiles of the first pixels of a line, and returns the number of pixels that they
+    /// have: if the largest tiles do not end there, smaller ones follow, of which the last may have
+    /// one pixel more.
+    fn line(
+        &self,
+        cx: &mut KernelContext<'_>,
+        first: Pixels,
+        pixels: Count,
+        pixel: Step,
+        body: TileBody<'_>,
+    ) -> Result<ValueId> {
+        let each = i64::from(self.size.pixels);
+        let rest_sizes = self.rest_sizes();
+        let over = if rest_sizes.is_empty() { each - 1 } else { 1 };
+        let (whole, _) = cx.div_rem(&Index::scalar(pixels.value).plus_constant(over), each)?;
+        let whole = Count { value: cx.scalar_value(&whole)?, most: pixels.most / each };
+        let tile = pixel.times(cx, self.size.pixels);
+        nest(cx, &[(whole, tile)], first, body)?;
+        let mut computed = cx.mul_constant(whole.value, each);
+        for size in rest_sizes {
+            let least = cx.add_constant(computed, i64::from(size) - 1);
+            let fits = cx.compare(Predicate::LessEqual, least, pixels.value);
+            let tile = Pixels { count: size, ..first.moved(cx, computed, pixel) };
+            cx.when(fits, |cx| body(cx, tile))?;
+            let next = cx.add_constant(computed, i64::from(size));
+            computed = cx.select(fits, next, computed);
+        }
+        Ok(computed)
+    }
+
+    /// Returns the sizes of the tiles that end a line: powers of two, the largest first.
+    fn rest_sizes(&self) -> Vec<u32> {
+        if !self.has_rests {
+            return Vec::new();
+        }
+        let powers = (1..u32::BITS).map(|power| 1u32 << power);
+        let mut sizes: Vec<u32> = powers.take_while(|&size| size < self.size.pixels).collect();
+        sizes.reverse();
+        sizes
     }
 }
 
@@ -243,20 +320,36 @@ struct Step {
     before: ValueId,
 }
 
+impl Step {
+    /// Returns the increments of some iterations.
+    fn times(self, cx: &mut KernelContext<'_>, count: u32) -> Self {
+        let [input, output, before] =
+            [self.input, self.output, self.before].map(|step| cx.mul_constant(step, i64::from(count)));
+        Self { input, output, before }
+    }
+}
+
+impl Pixels {
+    /// Returns the tile after some iterations.
+    fn moved(self, cx: &mut KernelContext<'_>, index: ValueId, step: Step) -> Self {
+        let mut moved = |from: ValueId, step: ValueId| {
+            let by = cx.mul(index, step);
+            cx.add(from, by)
+        };
+        let (input, output) = (moved(self.input, step.input), moved(self.output, step.output));
+        let before = self.before.map(|before| moved(before, step.before));
+        Self { input, output, before, ..self }
+    }
+}
+
 /// Emits the loops that move a tile.
 fn nest(cx: &mut KernelContext<'_>, loops: &[(Count, Step)], tile: Pixels, body: TileBody<'_>) -> Result<()> {
     let Some((&(count, step), inner)) = loops.split_first() else {
         return body(cx, tile);
     };
     repeat(cx, count, &[], |cx, index, _| {
-        let mut moved = |from: ValueId, step: ValueId| {
-            let by = cx.mul(index, step);
-            cx.add(from, by)
-        };
-        let (input, output) = (moved(tile.input, step.input), moved(tile.output, step.output));
-        let before = tile.before.map(|before| moved(before, step.before));
-        let moved = Pixels { input, output, before, ..tile };
-        nest(cx, inner, moved, body).map(|()| Vec::new())
+        let tile = tile.moved(cx, index, step);
+        nest(cx, inner, tile, body).map(|()| Vec::new())
     })
     .map(|_| ())
 }

@@ -150,7 +150,7 @@ pub(super) fn saving(stages: &[Stage], target: &Target) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contraction::convolution::SpatialDimension;
+    use crate::contraction::convolution::{OpenDimensions, SpatialDimension};
     use hlo::WindowDimension;
 
     /// A square convolution of images with `SAME` padding.
@@ -184,7 +184,7 @@ mod tests {
                 inputs,
                 outputs,
                 spatial: vec![spatial; 2],
-                keeps_lines: false,
+                open: OpenDimensions::None,
             };
             let kernel_bytes = (size * size * inputs * outputs * groups * 4) as u64;
             Stage { dims, element_bytes: 4, kernel_bytes, operations }

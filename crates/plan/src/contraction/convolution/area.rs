@@ -44,7 +44,7 @@ impl Area {
         output += images.begin * output_unit;
         loops.push((images.length(), input_unit, output_unit));
         loops.reverse();
-        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops, dims.keeps_lines) }
+        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops, dims.keeps_lines()) }
     }
 
     /// Index of the loop along which tiles run: the innermost one if it is long enough, otherwise

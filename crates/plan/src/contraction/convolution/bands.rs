@@ -100,6 +100,9 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing:
             }
         }
     }
+    for (bounds, band) in tiling.bounds.iter_mut().zip(bands) {
+        *bounds = bounds.map(|pixel| pixel - (band.output_origin - band.output_number));
+    }
     if bands.iter().any(|band| band.output_number != 0) {
         tiling.origins = bands.iter().map(|band| band.output_number).collect();
     }
@@ -109,6 +112,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contraction::convolution::OpenDimensions;
     use hlo::WindowDimension;
 
     fn dimension(input: i64, size: i64, stride: i64, low: i64, high: i64) -> SpatialDimension {
@@ -124,7 +128,7 @@ mod tests {
 
     fn square(batch: i64, input: i64, size: i64, stride: i64, low: i64, high: i64) -> ConvolutionDims {
         let spatial = vec![dimension(input, size, stride, low, high); 2];
-        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial, keeps_lines: false }
+        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial, open: OpenDimensions::None }
     }
 
     #[test]

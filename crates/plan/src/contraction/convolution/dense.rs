@@ -382,7 +382,7 @@ pub(super) fn split(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contraction::convolution::dims::SpatialDimension;
+    use crate::contraction::convolution::dims::{OpenDimensions, SpatialDimension};
     use hlo::WindowDimension;
 
     fn same(batch: i64, pixels: i64, size: i64, stride: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
@@ -394,7 +394,14 @@ mod tests {
             ..WindowDimension::of_size(size)
         };
         let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
-        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2], keeps_lines: false }
+        ConvolutionDims {
+            batch,
+            groups: 1,
+            inputs,
+            outputs,
+            spatial: vec![spatial; 2],
+            open: OpenDimensions::None,
+        }
     }
 
     #[test]

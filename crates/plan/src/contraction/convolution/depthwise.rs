@@ -204,6 +204,7 @@ fn most_pixels(vectors: u32, target: &Target) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contraction::convolution::OpenDimensions;
 
     #[test]
     fn lines_are_divided_like_those_of_adjacent_convolutions() {
@@ -215,7 +216,7 @@ mod tests {
                     crate::contraction::convolution::SpatialDimension { input: lines, output: lines, window };
                     2
                 ];
-            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial, keeps_lines: false }
+            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial, open: OpenDimensions::None }
         };
         let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         for ((batch, lines), (chunks, features)) in

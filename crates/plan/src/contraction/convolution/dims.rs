@@ -19,9 +19,19 @@ pub struct ConvolutionDims {
     pub outputs: i64,
     /// Spatial dimensions, slowest first.
     pub spatial: Vec<SpatialDimension>,
-    /// True if tiles must not run from the end of a line into the next one, because lines may end
-    /// at a size that is known only at run time.
-    pub keeps_lines: bool,
+    /// Dimensions of the output that may end at a size that is known only at run time.
+    pub open: OpenDimensions,
+}
+
+/// The dimensions of a convolution's output that may end at a size that is known only at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenDimensions {
+    /// No dimension.
+    None,
+    /// The number of images.
+    Images,
+    /// All dimensions: tiles must not run from the end of a line into the next one.
+    Lines,
 }
 
 /// A spatial dimension of a convolution.
@@ -113,7 +123,7 @@ impl ConvolutionDims {
             window,
         });
         let (spatial, outputs) = (spatial.collect(), kernel[last] / groups);
-        Ok((form, Self { batch, groups, inputs, outputs, spatial, keeps_lines: false }))
+        Ok((form, Self { batch, groups, inputs, outputs, spatial, open: OpenDimensions::None }))
     }
 
     /// Output pixels per image, without features.
@@ -126,16 +136,25 @@ impl ConvolutionDims {
         self.batch.saturating_mul(self.spatial.first().map_or(1, |d| d.output))
     }
 
+    /// True if tiles must not run from the end of a line into the next one.
+    pub fn keeps_lines(&self) -> bool {
+        self.open == OpenDimensions::Lines
+    }
+
     /// The same dimensions in a module with named sizes. A single size of several images is most
     /// likely their number.
     pub(in crate::contraction) fn within(self, module: &Module) -> Self {
-        let sizes = module.size_parameters().len();
-        Self { keeps_lines: sizes > 1 || sizes == 1 && self.batch == 1, ..self }
+        let open = match module.size_parameters().len() {
+            0 => OpenDimensions::None,
+            1 if self.batch > 1 => OpenDimensions::Images,
+            _ => OpenDimensions::Lines,
+        };
+        Self { open, ..self }
     }
 
     /// The same convolution over one row of pixels, if each output depends on one pixel only.
     pub(super) fn as_one_row(&self) -> Option<Self> {
-        if self.keeps_lines {
+        if self.keeps_lines() {
             return None;
         }
         let one = WindowDimension::of_size(1);

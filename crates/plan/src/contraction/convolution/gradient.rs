@@ -362,6 +362,7 @@ fn groups(spatial: &[SpatialDimension; 3], at: [i64; 3], taps: i64, first_tap: i
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contraction::convolution::OpenDimensions;
     use hlo::WindowDimension;
 
     /// A kernel gradient with 3x3 taps, padded so that the number of pixels stays the same.
@@ -374,7 +375,7 @@ mod tests {
             inputs: images,
             outputs,
             spatial: vec![spatial; 2],
-            keeps_lines: false,
+            open: OpenDimensions::None,
         }
     }
 

@@ -86,6 +86,19 @@ impl TileSize {
         (0..Rectangle::FIELDS).filter(|&field| self.common(field).is_none()).collect()
     }
 
+    /// Gives loops of one iteration the steps of those that have more, which all have the same, so
+    /// that they need not be read from a table.
+    pub(super) fn unify_steps(&mut self) {
+        for l in 0..LOOPS {
+            let steps = |r: &Rectangle| (r.input_steps[l], r.output_steps[l]);
+            let mut all = self.rectangles.iter().filter(|r| r.counts[l] > 1).map(steps);
+            let Some(common) = all.next().filter(|first| all.all(|steps| steps == *first)) else { continue };
+            for rectangle in self.rectangles.iter_mut().filter(|r| r.counts[l] == 1) {
+                (rectangle.input_steps[l], rectangle.output_steps[l]) = common;
+            }
+        }
+    }
+
     /// The minimum and maximum of a field.
     pub fn range(&self, field: usize) -> (i64, i64) {
         let values = || self.rectangles.iter().map(|r| r.fields()[field]);

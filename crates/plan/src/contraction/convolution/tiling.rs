@@ -6,7 +6,7 @@
 //! so that padding needs neither copies nor masks.
 
 use super::area::{Area, best_size, cut, few, overlapping, size_of_line};
-use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
+use super::dims::{ConvolutionDims, OpenDimensions, Segment, Span, SpatialDimension};
 use super::rectangles::TileSize;
 use hlo::WindowDimension;
 
@@ -25,6 +25,9 @@ pub struct Tiling {
     pub tap_input_steps: [i64; 3],
     /// For each chunk the number of the output pixel at which memory begins, or nothing if it is 0.
     pub origins: Vec<i64>,
+    /// For each chunk the numbers of its first and last output pixel, if a run may need fewer
+    /// pixels.
+    pub bounds: Vec<[i64; 2]>,
 }
 
 impl Tiling {
@@ -51,7 +54,7 @@ impl Tiling {
     }
 
     /// The lists as 64-bit numbers: for each size the varying fields of its rectangles, then its
-    /// starts. The origins come last.
+    /// starts. The origins and the bounds come last.
     pub fn table(&self) -> Vec<u8> {
         let mut numbers = Vec::new();
         for size in &self.sizes {
@@ -63,6 +66,7 @@ impl Tiling {
             numbers.extend(size.starts.iter().map(|&start| start as i64));
         }
         numbers.extend(&self.origins);
+        numbers.extend(self.bounds.iter().flatten());
         numbers.into_iter().flat_map(i64::to_le_bytes).collect()
     }
 
@@ -75,6 +79,11 @@ impl Tiling {
     /// Position in the table of the origins, in numbers.
     pub fn position_of_origins(&self) -> usize {
         self.numbers_before(self.sizes.len())
+    }
+
+    /// Position in the table of the bounds, in numbers.
+    pub fn position_of_bounds(&self) -> usize {
+        self.position_of_origins() + self.origins.len()
     }
 
     fn numbers_before(&self, size: usize) -> usize {
@@ -181,6 +190,7 @@ pub(super) fn tiles_of(
         tap_steps: [1; 3],
         tap_input_steps: [1; 3],
         origins: Vec::new(),
+        bounds: Vec::new(),
     };
     let (mut taps, mut pixels, mut outputs) = (1i64, 1i64, 1i64);
     for d in (0..3).rev() {
@@ -208,6 +218,9 @@ pub(super) fn tiles_of(
         lists.push(list);
     }
     tiling.chunks = parts.len() as i64;
+    if dims.open != OpenDimensions::None && parts.len() > 1 {
+        tiling.bounds = parts.iter().map(|part| bounds(part, spatial.map(|d| d.output))).collect();
+    }
     let most = i64::from(most);
     let last = spatial[2].window;
     let is_interior = |area: &Area| {
@@ -227,8 +240,17 @@ pub(super) fn tiles_of(
             tiling.sizes.extend(overlapping(&border, size));
         }
     }
+    tiling.sizes.iter_mut().for_each(TileSize::unify_steps);
     tiling.number();
     Some(tiling)
+}
+
+/// Returns the numbers of the first and last pixel of a chunk, given the sizes of the output.
+fn bounds(part: &[OutputBox], sizes: [i64; 3]) -> [i64; 2] {
+    let number = |index: [i64; 4]| (1..4).fold(index[0], |n, d| n * sizes[d - 1] + index[d]);
+    let first = part.iter().map(|range| number(range.map(|span| span.begin))).min();
+    let last = part.iter().map(|range| number(range.map(|span| span.end - 1))).max();
+    [first.unwrap_or(0), last.unwrap_or(0)]
 }
 
 /// Images and spatial dimensions, outermost first, for tiles along lines.
@@ -339,7 +361,7 @@ mod tests {
             inputs: 1,
             outputs: 1,
             spatial: spatial.to_vec(),
-            keeps_lines: false,
+            open: OpenDimensions::None,
         }
     }
 
@@ -399,6 +421,35 @@ mod tests {
                 .collect();
         }
         taps
+    }
+
+    #[test]
+    fn bounds_are_the_first_and_the_last_pixel_of_a_chunk() {
+        let cases = [
+            dims(64, &[same(8, 3, 1), same(8, 3, 1)]),
+            dims(2, &[same(13, 7, 2), same(15, 7, 2)]),
+            dims(4, &[same(7, 1, 1), same(7, 1, 1)]),
+            dims(1, &[same(30, 3, 1), same(5, 3, 1)]),
+        ];
+        for dims in cases {
+            for open in [OpenDimensions::Images, OpenDimensions::Lines] {
+                let dims = ConvolutionDims { open, ..dims.clone() };
+                let tiling = tiles(&dims, 6, 10, SOMETIMES).expect("regular shapes");
+                let of_chunk = |chunk: i64| {
+                    let mut visits = vec![None; (dims.batch * dims.pixels()) as usize];
+                    visit(&tiling, chunk as usize, true, &mut visits);
+                    let mut visited = (0..).zip(&visits).filter(|(_, taps)| taps.is_some());
+                    let first = visited.next().expect("a chunk has pixels").0;
+                    [first, visited.last().map_or(first, |(pixel, _)| pixel)]
+                };
+                let expected: Vec<_> = (0..tiling.chunks).map(of_chunk).collect();
+                assert_eq!(tiling.bounds, expected, "{dims:?}");
+            }
+            assert_eq!(
+                tiles(&dims, 6, 10, SOMETIMES).expect("regular shapes").bounds,
+                Vec::<[i64; 2]>::new()
+            );
+        }
     }
 
     #[test]

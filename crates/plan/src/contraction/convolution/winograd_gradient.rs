@@ -294,11 +294,19 @@ impl std::fmt::Display for WinogradGradientPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contraction::convolution::OpenDimensions;
 
     fn same(images: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
         let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(pixels) };
         let spatial = vec![SpatialDimension { input: pixels, output: 3, window }; 2];
-        ConvolutionDims { batch: inputs, groups: 1, inputs: images, outputs, spatial, keeps_lines: false }
+        ConvolutionDims {
+            batch: inputs,
+            groups: 1,
+            inputs: images,
+            outputs,
+            spatial,
+            open: OpenDimensions::None,
+        }
     }
 
     fn of(dims: &ConvolutionDims, allowed: Winograd, cpu: &str) -> Option<WinogradGradientPlan> {

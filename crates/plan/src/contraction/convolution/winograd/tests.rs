@@ -1,12 +1,12 @@
 //! Tests of the choice between the transforms and the direct sum, and of blocks and tiles.
 
 use super::*;
-use crate::contraction::convolution::SpatialDimension;
+use crate::contraction::convolution::{OpenDimensions, SpatialDimension};
 
 fn same(batch: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
     let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
     let spatial = vec![SpatialDimension { input: pixels, output: pixels, window }; 2];
-    ConvolutionDims { batch, groups: 1, inputs, outputs, spatial, keeps_lines: false }
+    ConvolutionDims { batch, groups: 1, inputs, outputs, spatial, open: OpenDimensions::None }
 }
 
 fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {
