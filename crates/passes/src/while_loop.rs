@@ -18,6 +18,7 @@ mod scalars;
 mod simplifier;
 mod split;
 mod state;
+mod strip_mining;
 mod uninitialized_buffers;
 
 pub use accumulation_sinking::WhileLoopAccumulationSinking;

@@ -127,6 +127,7 @@ impl Ranges<'_> {
                 });
                 intervals.reduce(|a, b| Some(a?.hull(b?)))?
             }
+            Op::Parameter { number } => self.size(*number),
             Op::Iota { iota_dimension } => {
                 let size = self.array(id)?.size(*iota_dimension);
                 Some(Interval::new(0, i128::from(size.max(1)) - 1))
@@ -199,6 +200,14 @@ impl Ranges<'_> {
             Op::Conditional { .. } => self.branches(id, None, all),
             _ => None,
         }
+    }
+
+    /// The range of a size that the caller of the program chooses.
+    fn size(&self, parameter: usize) -> Option<Interval> {
+        let module = self.module?;
+        let size = module.size_parameters().iter().find(|size| size.parameter == parameter)?;
+        let is_entry = std::ptr::eq(module.entry_computation(), self.computation);
+        is_entry.then(|| Interval::new(size.low.into(), size.high.into()))
     }
 
     /// A conversion to `pred` compares with 0; one to an integer keeps values that fit.

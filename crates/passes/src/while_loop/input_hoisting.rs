@@ -1,7 +1,7 @@
 //! Computes products of a sequence's elements for the whole sequence, before the loop over it.
 
 use super::rows::{Kind, Row, Rows, index_constant};
-use super::{Loop, split};
+use super::{Loop, split, strip_mining};
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Traits};
 use shape::ArrayShape;
@@ -17,7 +17,9 @@ use support::Result;
 /// `dot(concatenate(x, h), w) => dot(x, w1) + dot(h, w2)`. That changes the rounding.
 ///
 /// The results for all rows take memory, which is limited. The loop must be known to run at least
-/// half as many times as there are rows.
+/// half as many times as there are rows. Where the number of iterations depends on the sizes of a
+/// run, or the results would not fit into caches, the loop runs in strips, and a product covers the
+/// rows of one strip.
 pub struct WhileLoopInputHoisting;
 
 impl Pass for WhileLoopInputHoisting {
@@ -37,14 +39,24 @@ impl Pass for WhileLoopInputHoisting {
             if !has_products(&module[while_loop.body]) {
                 continue;
             }
-            let Some(bound) = while_loop.trip_count(module).bound.filter(|&bound| bound >= 2) else {
+            let trip_count = while_loop.trip_count(module);
+            let Some(bound) = trip_count.bound.filter(|&bound| bound >= 2) else { continue };
+            let is_open = trip_count.exact.is_none() && !module.size_parameters().is_empty();
+            let counter = strip_mining::strip_counter(module, while_loop);
+            let is_rest = counter.is_some_and(|counter| strip_mining::is_rest(module, while_loop, counter));
+            if is_rest || is_open && counter.is_none() {
                 continue;
-            };
+            }
             let is_worth_it =
                 |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
             changed |= split::split_products(module, while_loop, &is_worth_it);
             let Some(while_loop) = Loop::at(module, site) else { continue };
-            changed |= hoist(module, while_loop, &is_worth_it);
+            let counter = counter.filter(|_| bound >= MIN_STRIP.unsigned_abs());
+            let in_strips = match counter {
+                Some(counter) => hoist_strips(module, while_loop, counter, is_open, &is_worth_it),
+                None => is_open.then_some(false),
+            };
+            changed |= in_strips.unwrap_or_else(|| hoist(module, while_loop, &is_worth_it));
         }
         Ok(changed.into())
     }
@@ -52,6 +64,44 @@ impl Pass for WhileLoopInputHoisting {
 
 /// Maximum bytes of the results for all rows of one loop.
 const MAX_BYTES: u64 = 128 << 20;
+
+/// Least number of iterations in a strip: a product of 16 rows uses registers well.
+const MIN_STRIP: i64 = 16;
+/// Bytes of results for the rows of a strip, which caches hold next to the weights.
+const STRIP_BYTES: u64 = 1 << 20;
+/// Bytes of results for all rows above which a loop runs in strips.
+const MAX_CACHED: u64 = 4 << 20;
+
+/// The number of iterations in a strip of a loop in which values are computed for all rows, or
+/// `None` if the results for all rows fit into caches.
+fn strip_length(body: &Computation, rows: &Rows, values: &BTreeSet<InstructionId>) -> Option<i64> {
+    let sum = |bytes: &dyn Fn(InstructionId) -> u64| values.iter().map(|&id| bytes(id)).sum::<u64>();
+    let of_row = |id: InstructionId| body[id].shape().byte_size();
+    let count = |id: InstructionId| rows.row(id).map_or(1, |row| row.count.unsigned_abs());
+    let all = sum(&|id| of_row(id).saturating_mul(count(id)));
+    let length = STRIP_BYTES / sum(&of_row).max(1);
+    (all > MAX_CACHED).then(|| i64::try_from(length).unwrap_or(i64::MAX).max(MIN_STRIP))
+}
+
+/// Hoists products for the rows of one strip at a time. Returns `None` if those for all rows should
+/// be computed at once, and otherwise whether anything changed.
+fn hoist_strips(
+    module: &mut Module,
+    while_loop: Loop,
+    counter: usize,
+    is_open: bool,
+    is_worth_it: &dyn Fn(Row) -> bool,
+) -> Option<bool> {
+    let rows = Rows::new(module, while_loop);
+    let body = &module[while_loop.body];
+    let values = values(body, &rows, is_worth_it);
+    let length = if is_open { MIN_STRIP } else { strip_length(body, &rows, &values)? };
+    let slices = strip_mining::slices_of(module, while_loop, &rows, counter, &values);
+    let Some(slices) = slices.filter(|slices| !slices.is_empty()) else { return is_open.then_some(false) };
+    let strip = strip_mining::strip_mine(module, while_loop, counter, &slices, length);
+    hoist(module, strip, &|row| row.count == length);
+    Some(true)
+}
 
 fn hoist(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
     let mut rows = Rows::new(module, while_loop);

@@ -283,16 +283,22 @@ impl Rows {
         let x = self.transposed(module, x, &order, &metadata);
         let free_sizes: Vec<i64> = free.iter().map(|&d| x_shape.size(d)).collect();
         let summed: Vec<i64> = contracting.iter().map(|&d| x_shape.size(d + 1)).collect();
-        let flat: Vec<i64> = std::iter::once(free_sizes.iter().product()).chain(summed).collect();
+        // Rows of dimensions with names stay apart, so that those beyond sizes can be left out.
+        let merged = if module.size_parameters().is_empty() {
+            vec![free_sizes.iter().product()]
+        } else {
+            free_sizes.clone()
+        };
+        let flat: Vec<i64> = merged.iter().copied().chain(summed).collect();
         let flat_shape = ArrayShape::new(x_shape.element_type, &flat);
         let x = self.add(module, Op::Reshape {}, flat_shape, &[x], metadata.clone());
         let columns: Vec<i64> = (0..kernel_shape.rank())
             .filter(|d| !other_contracting.contains(d))
             .map(|d| kernel_shape.size(d))
             .collect();
-        let flat_result: Vec<i64> = std::iter::once(flat[0]).chain(columns.iter().copied()).collect();
+        let flat_result: Vec<i64> = merged.iter().chain(&columns).copied().collect();
         let numbers = DotDimensionNumbers {
-            lhs_contracting_dims: (1..flat.len()).collect(),
+            lhs_contracting_dims: (merged.len()..flat.len()).collect(),
             rhs_contracting_dims: other_contracting.clone(),
             ..DotDimensionNumbers::default()
         };
@@ -366,7 +372,7 @@ fn with_first(shape: &ArrayShape, size: i64) -> ArrayShape {
 }
 
 /// The only dimension that a slice does not cover completely, if it takes one element along it.
-fn sliced_dimension(whole: &ArrayShape, slice: &[i64]) -> Option<usize> {
+pub(super) fn sliced_dimension(whole: &ArrayShape, slice: &[i64]) -> Option<usize> {
     let mut parts = (0..slice.len()).filter(|&d| slice[d] != whole.size(d));
     let dimension = parts.next()?;
     (parts.next().is_none() && slice[dimension] == 1).then_some(dimension)

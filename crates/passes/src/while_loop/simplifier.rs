@@ -16,6 +16,8 @@ use support::Result;
 ///   duplicates are merged.
 /// - A counter of a loop with a known trip count is a constant after the loop.
 /// - Integers in the body whose ranges leave one value become constants.
+/// - An element that the loop only writes, with the value of another one in its own shape, is read
+///   from that one after a loop that certainly runs.
 /// - Elements that neither the condition nor the users after the loop need are removed.
 pub struct WhileLoopSimplifier;
 
@@ -63,6 +65,7 @@ fn simplify(module: &mut Module, while_loop: Loop) -> bool {
     changed |= merge_equals(module, while_loop, &invariants);
     let while_loop = while_loop.current(module);
     changed |= known_scalars::replace(module, while_loop);
+    changed |= reshape_results(module, while_loop.current(module));
     changed | remove_dead(module, while_loop.current(module))
 }
 
@@ -179,6 +182,42 @@ fn merge_equals(module: &mut Module, while_loop: Loop, invariants: &BTreeSet<usi
         }
     }
     true
+}
+
+/// Reads an element after the loop from another one, if each iteration gives it that one's value in
+/// another shape, and nothing in the loop reads it. TensorFlow's recurrent layers keep their last
+/// output twice.
+fn reshape_results(module: &mut Module, while_loop: Loop) -> bool {
+    let body = &module[while_loop.body];
+    let nexts = body[body.root()].operands().to_vec();
+    let source = |element: usize| {
+        let next = &body[nexts[element]];
+        let value = matches!(next.op(), Op::Reshape {}).then(|| next.operands()[0])?;
+        let other = nexts.iter().position(|&next| next == value)?;
+        let is_free = !is_read(module, while_loop, element) && is_needed(module, while_loop, element);
+        is_free.then_some((element, other))
+    };
+    let sources: Vec<(usize, usize)> = (0..nexts.len()).filter_map(source).collect();
+    if sources.is_empty() || !runs(module, while_loop) {
+        return false;
+    }
+    for (element, other) in sources {
+        let value = while_loop.after(module, other);
+        let caller = module.computation_mut(while_loop.caller);
+        for read in Loop::reads(caller, while_loop.id, element) {
+            let (shape, metadata) = (caller[read].shape().clone(), caller[read].metadata().clone());
+            let reshaped = caller.add("", Op::Reshape {}, shape, &[value], metadata);
+            caller.replace_all_uses(read, reshaped);
+        }
+    }
+    true
+}
+
+/// True if a loop certainly runs at least once.
+fn runs(module: &Module, while_loop: Loop) -> bool {
+    let condition = &module[while_loop.condition];
+    let initial = |id: InstructionId| Some(while_loop.initial_range(module, state_element(condition, id)?));
+    analysis::range_in(module, condition, condition.root(), &initial).value() == Some(1)
 }
 
 /// Maximum number of elements of a loop to compare with one another.

@@ -96,7 +96,7 @@ impl Masks<'_> {
         if step > 0 {
             let least = match self.known(initial) {
                 Some(known) => known,
-                None => self.least(self.number(initial, depth)?)?,
+                None => self.limits(initial, depth)?.least,
             };
             let most = self.while_below(verdict, element, depth)?;
             // The last addition does not wrap around.
