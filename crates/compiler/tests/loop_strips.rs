@@ -1,6 +1,6 @@
-//! Loops that compute products for one strip of iterations at a time, compared with the
-//! evaluator on the program as it is written. All numbers are small integers, so that sums are exact
-//! in any order.
+//! Loops that compute products for one strip of iterations at a time, compared with the evaluator
+//! on the program as it is written. All numbers are small integers, whose sums are exact in any
+//! order.
 
 use compiler::{Executable, HloProgram, NoObserver, PassRun, compile_module, host, in_process_options};
 use shape::Literal;
