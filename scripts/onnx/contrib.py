@@ -296,6 +296,19 @@ def data_dependent_sizes(add):
     flat = case.node("Squeeze", [boxes, longs(case, 0)])
     case.finish(add, [chosen, case.node("Gather", [flat, index], axis=0)])
 
+    case = Case("sizes", "boxes_that_remain")
+    # PyTorch's detectors drop boxes with low scores before the others suppress each other.
+    corners = case.normal(14, 2)
+    boxes = case.feed(np.concatenate([corners, corners + np.abs(case.normal(14, 2, scale=2))], 1))
+    scores = case.feed(case.normal(14))
+    rows = case.node("NonZero", [case.node("Greater", [scores, case.constant(np.float32(-0.4))])])
+    kept = case.node("Squeeze", [rows, longs(case, 0)])
+    boxes, scores = case.node("Gather", [boxes, kept]), case.node("Gather", [scores, kept])
+    groups = [case.node("Unsqueeze", [boxes, longs(case, 0)]), case.node("Unsqueeze", [scores, longs(case, 0, 1)])]
+    chosen = case.node("NonMaxSuppression", [*groups, longs(case, 2**63 - 1), case.constant(np.array([0.4], np.float32))])
+    index = case.node("Squeeze", [case.node("Gather", [chosen, longs(case, 2)], axis=1), longs(case, 1)])
+    case.finish(add, [chosen, case.node("Gather", [boxes, index]), case.node("Gather", [scores, index])])
+
     case = Case("sizes", "second_stage")
     # What a detector does with the boxes of its first stage.
     image = case.feed(case.normal(1, 6, 12, 14))

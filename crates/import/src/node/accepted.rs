@@ -30,7 +30,7 @@ pub(crate) const OTHERS: &str = "\
     OnnxArgMax OnnxArgMin OnnxAveragePool OnnxConv OnnxConvInteger OnnxDequantizeLinear OnnxDFT OnnxDynamicQuantizeLinear OnnxMsDequantizeLinear OnnxMsDynamicQuantizeLSTM OnnxMsQuantizeLinear OnnxExpand OnnxFlatten OnnxGather OnnxGatherElements OnnxGatherND OnnxGRU OnnxLogSoftmax OnnxLSTM OnnxMatMul OnnxMoveAxis OnnxReduceL1 OnnxReduceL2 OnnxReduceLogSum \
     OnnxReduceLogSumExp OnnxReduceMax OnnxReduceMean OnnxReduceMin OnnxReduceProd OnnxReduceSum OnnxReduceSumSquare \
     OnnxQuantizeLinear OnnxReshape OnnxRNN OnnxScatterElements OnnxScatterND OnnxSlice OnnxSoftmax OnnxSplit OnnxSqueeze OnnxTile \
-    OnnxMaxPool OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \
+    OnnxMaxPool OnnxNonMaxSuppression OnnxPad OnnxSTFT OnnxTopK OnnxTranspose OnnxUnsqueeze \
     TensorArrayGather TensorArrayGatherV2 TensorArrayGatherV3 TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3 \
     TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3 \
     TensorListFromTensor TensorListGather TensorListGetItem TensorListPopBack TensorListPushBack \

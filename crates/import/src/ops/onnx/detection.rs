@@ -17,6 +17,8 @@ pub(crate) const RULES: &[Rule] =
 /// thresholds of overlaps and scores. The result has rows of batch, class, and box.
 fn non_max_suppression(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (boxes, scores) = (required(cx, 0)?, required(cx, 1)?);
+    // Boxes beyond the true size are never chosen.
+    let (boxes, scores) = (cx.split(boxes)?.data, cx.masked_with(scores, f64::NEG_INFINITY)?);
     let (sizes, score_sizes) = (cx.sizes(boxes), cx.sizes(scores));
     let fits = sizes.len() == 3
         && score_sizes.len() == 3
