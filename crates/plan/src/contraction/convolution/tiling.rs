@@ -240,7 +240,10 @@ pub(super) fn tiles_of(
             tiling.sizes.extend(overlapping(&border, size));
         }
     }
-    tiling.sizes.iter_mut().for_each(TileSize::unify_steps);
+    if dims.open != OpenDimensions::None {
+        // Elsewhere, the registers for constant steps are worth more than the bytes of the table.
+        tiling.sizes.iter_mut().for_each(TileSize::unify_steps);
+    }
     tiling.number();
     Some(tiling)
 }
