@@ -153,6 +153,14 @@ def products(add):
             inputs.append(case.constant(np.abs(case.normal(columns * blocks, scale=4.0))))
         attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block}
         case.finish(add, case.node("MatMulNBits", inputs, domain=MS, **attributes), rtol=1e-3, atol=1e-3)
+    for name, equation, shapes in (
+        ("three", "bij,bjk,bki->b", [(2, 5, 6), (2, 6, 3), (2, 3, 5)]),
+        ("chain", "abc,cd,de->eab", [(2, 3, 4), (4, 5), (5, 6)]),
+        ("four", "...i,ij,kj,k->...k", [(2, 3, 4), (4, 5), (6, 5), (6,)]),
+    ):
+        case = Case("einsum_ort", name)
+        inputs = [case.feed(case.normal(*shape)) for shape in shapes]
+        case.finish(add, case.node("Einsum", inputs, equation=equation))
     case = Case("ms_fusedgemm", "relu")
     inputs = [case.feed(case.normal(3, 4)), case.constant(case.normal(4, 5)), case.constant(case.normal(5))]
     case.finish(add, case.node("FusedGemm", inputs, domain=MS, activation="Relu", alpha=0.5))

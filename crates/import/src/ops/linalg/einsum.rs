@@ -28,7 +28,7 @@ struct Labeled {
     labels: Vec<Label>,
 }
 
-/// `Einsum(inputs...)` of one or two inputs.
+/// `Einsum(inputs...)`. More than two inputs, which ONNX allows, are multiplied from left to right.
 fn einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
     sum_of_products(cx, &inputs)
@@ -46,8 +46,8 @@ fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Re
     let wrong = |why: &str| format!("the equation '{equation}' {why}");
     let (left, output) = equation.split_once("->").ok_or_else(|| cx.invalid(wrong("has no ->")))?;
     let terms: Vec<&str> = left.split(',').collect();
-    cx.check(terms.len() == inputs.len() && (1..=2).contains(&terms.len()), || {
-        wrong(&format!("has {} terms for {} inputs; expected one or two", terms.len(), inputs.len()))
+    cx.check(terms.len() == inputs.len(), || {
+        wrong(&format!("has {} terms for {} inputs", terms.len(), inputs.len()))
     })?;
     let mut labeled = Vec::new();
     let mut dots = 0;
@@ -81,12 +81,14 @@ fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Re
         terms.push(simplified(cx, *id, labels, &sizes, is_kept)?);
     }
     let mut terms = terms.into_iter();
-    let product = match (terms.next(), terms.next()) {
-        (Some(a), Some(b)) => product(cx, a, b, &output)?,
-        (Some(a), None) => a,
-        (None, _) => return Err(cx.invalid(wrong("has no term"))),
-    };
-    spread(cx, product, &output, &sizes)
+    let mut all = terms.next().ok_or_else(|| cx.invalid(wrong("has no term")))?;
+    while let Some(term) = terms.next() {
+        // Later terms need their labels, too.
+        let later = terms.as_slice().iter().flat_map(|term| &term.labels);
+        let kept: Vec<Label> = output.iter().chain(later).copied().collect();
+        all = product(cx, all, term, &kept)?;
+    }
+    spread(cx, all, &output, &sizes)
 }
 
 /// Returns the labels of a term, or `None` unless it consists of letters and at most one `...`,
@@ -182,9 +184,8 @@ fn diagonal(
     cx.select(on, id, zero)
 }
 
-/// Returns the product of two tensors, summed over the labels that both have and the result does
-/// not.
-fn product(cx: &mut NodeContext<'_, '_>, a: Labeled, b: Labeled, output: &[Label]) -> Result<Labeled> {
+/// Returns the product of two tensors, summed over the labels that both have and are not kept.
+fn product(cx: &mut NodeContext<'_, '_>, a: Labeled, b: Labeled, kept: &[Label]) -> Result<Labeled> {
     let position = |labels: &[Label], label: &Label| labels.iter().position(|other| other == label);
     let mut numbers = DotDimensionNumbers {
         lhs_batch_dims: Vec::new(),
@@ -195,7 +196,7 @@ fn product(cx: &mut NodeContext<'_, '_>, a: Labeled, b: Labeled, output: &[Label
     let mut batch = Vec::new();
     for (d, label) in a.labels.iter().enumerate() {
         let Some(other) = position(&b.labels, label) else { continue };
-        if output.contains(label) {
+        if kept.contains(label) {
             numbers.lhs_batch_dims.push(d);
             numbers.rhs_batch_dims.push(other);
             batch.push(*label);
