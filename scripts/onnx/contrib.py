@@ -643,6 +643,29 @@ def loops(add):
                 first = case.node("Less", operands) if starts == "computed" else case.constant(np.array(True))
                 state = case.feed(case.normal(3))
                 case.finish(add, case.node("Loop", [counts[limit], first, zero, size, state], 4, body=body))
+    # Each iteration adds a longer row to a sequence, as PyTorch's exporter writes as_strided.
+    case = Case("loops", "a_sequence_that_grows", opset=17)
+    branch = lambda name, kind, inputs, **attributes: helper.make_graph(
+        [helper.make_node(kind, inputs, [name], **attributes)], name, [], [info(name, TensorProto.FLOAT, ["k"])])
+    nodes = [
+        helper.make_node("Equal", ["number", "zero"], ["is_first"]),
+        helper.make_node("If", ["is_first"], ["added"], then_branch=branch("one_row", "Identity", ["row"]),
+                         else_branch=branch("rows", "ConcatFromSequence", ["parts"], axis=0)),
+        helper.make_node("Concat", ["state", "added"], ["longer"], axis=0),
+        helper.make_node("Cast", ["number"], ["scale"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["longer", "scale"], ["scaled"]),
+        helper.make_node("SequenceInsert", ["parts", "scaled"], ["more"]),
+        helper.make_node("ReduceSum", ["scaled"], ["sum"], keepdims=0),
+        helper.make_node("Identity", ["going"], ["goes_on"]),
+    ]
+    truth, row = TensorProto.BOOL, TensorProto.FLOAT
+    sequence = lambda name: helper.make_tensor_sequence_value_info(name, row, None)
+    takes = [info("number", TensorProto.INT64, []), info("going", truth, []), info("state", row, ["n"]), sequence("parts")]
+    gives = [info("goes_on", truth, []), info("longer", row, ["m"]), sequence("more"), info("sum", row, [])]
+    body = helper.make_graph(nodes, "body", takes, gives, [numpy_helper.from_array(case.normal(2), "row"), numpy_helper.from_array(np.int64(0), "zero")])
+    empty = case.node("SequenceEmpty", [])
+    last, parts, sums = case.node("Loop", [case.constant(np.int64(4)), "", case.feed(case.normal(3)), empty], 3, body=body)
+    case.finish(add, [last, case.node("ConcatFromSequence", [parts], axis=0), sums])
     # A row of the result in each iteration, by a counter that is a float between iterations.
     for name, count in (("rows_by_floats", 5), ("rows_beyond_the_end", 7)):
         case = Case("loops", name, opset=13)

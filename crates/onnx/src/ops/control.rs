@@ -3,6 +3,7 @@
 use super::Row;
 use super::constants::array_of;
 use crate::convert::{Array, Interface, Op, Value};
+use crate::proto::GraphProto;
 use crate::tensor::Constant;
 use std::rc::Rc;
 use support::{Error, Result};
@@ -192,6 +193,10 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
     let limit = op.optional(0)?.map(|limit| scalar_of(op, limit)).transpose()?;
     let limit = limit.map(|limit| op.cast(&limit, DataType::Int64)).transpose()?;
     let condition = op.optional(1)?.map(|condition| scalar_of(op, condition)).transpose()?;
+    let values = (0..carried_count).map(|k| op.value(k + 2)).collect::<Result<Vec<Value>>>()?;
+    if values.iter().any(|value| matches!(value, Value::Sequence(..))) {
+        return unroll(op, body, [limit, condition], values);
+    }
     let carried: Vec<Array> =
         (0..carried_count).map(|k| array_of(op.value(k + 2)?)).collect::<Result<_>>()?;
     let captured = op.converter.captured(op.frame, &[body])?;
@@ -307,6 +312,70 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
             whole = head(op, &whole, &results[counter])?;
         }
         op.set(carried_count + k, Value::Array(whole));
+    }
+    Ok(())
+}
+
+/// Maximum number of nodes of the iterations of a loop that is unrolled.
+const MAX_UNROLLED: usize = 1 << 14;
+
+/// Translates the iterations of a loop one after the other. It carries sequences, which exist only
+/// when compiling, so that the number of iterations must be known.
+fn unroll<'a>(
+    op: &mut Op<'_, 'a, '_>,
+    body: &'a GraphProto,
+    [limit, condition]: [Option<Array>; 2],
+    mut carried: Vec<Value>,
+) -> Result<()> {
+    let unknown = || {
+        Error::unsupported(
+            "a loop that carries a sequence must have a constant number of iterations: sequences exist only \
+             when compiling",
+        )
+    };
+    let truth = |array: &Array| array.constant.as_ref().and_then(|constant| constant.truth());
+    let mut goes_on = condition.as_ref().map_or(Some(true), truth).ok_or_else(unknown)?;
+    let limit = match limit {
+        Some(limit) => {
+            let number = limit.constant.as_ref().and_then(|limit| limit.longs()?.first().copied());
+            number.ok_or_else(unknown)?
+        }
+        None => i64::MAX,
+    };
+    let mut parts: Vec<Vec<Array>> = vec![Vec::new(); body.output.len() - 1 - carried.len()];
+    let mut iteration = 0;
+    while goes_on && iteration < limit {
+        if body.node.len().saturating_mul(iteration as usize + 1) > MAX_UNROLLED {
+            return Err(Error::unsupported(format!(
+                "a loop that carries a sequence has more than {iteration} iterations of {} nodes, which is \
+                 too much to compile",
+                body.node.len()
+            )));
+        }
+        let mut inputs = vec![Value::Array(op.long(iteration)?)];
+        let constant = Constant { data_type: DataType::Bool, sizes: Vec::new(), bytes: vec![1u8].into() };
+        inputs.push(Value::Array(op.constant(constant)?));
+        inputs.extend(carried);
+        let mut results = op.converter.subgraph(op.frame, body, inputs)?.into_iter();
+        let condition = results.next().ok_or_else(|| Error::invalid("the body has no condition"))?;
+        goes_on = truth(&array_of(condition)?).ok_or_else(unknown)?;
+        carried = results.by_ref().take(body.input.len() - 2).collect();
+        for (parts, result) in parts.iter_mut().zip(results) {
+            parts.push(array_of(result)?);
+        }
+        iteration += 1;
+    }
+    let first_part = carried.len();
+    for (k, value) in carried.into_iter().enumerate() {
+        op.set(k, value);
+    }
+    for (k, parts) in parts.into_iter().enumerate() {
+        let first = parts.first().ok_or_else(|| {
+            Error::unsupported("a loop that carries a sequence and has no iteration has no parts to join")
+        })?;
+        let attributes = [ty("T", first.data_type), int("N", parts.len() as i64), int("axis", 0)];
+        let whole = op.node("Pack", &values_of(&parts), attributes)?;
+        op.set(first_part + k, Value::Array(Array::new(whole, first.data_type)));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use super::Row;
 use crate::convert::{Array, Op};
+use crate::tensor::Constant;
 use support::{Error, Result};
 use tf::DataType;
 use tf::foreign::{float, int, text, ty};
@@ -107,8 +108,31 @@ fn binary(op: &mut Op<'_, '_, '_>, name: &str) -> Result<()> {
 fn comparison(op: &mut Op<'_, '_, '_>, name: &str) -> Result<()> {
     check_alignment(op)?;
     let (x, y) = (op.input(0)?, op.input(1)?);
-    let z = op.comparison(name, &x, &y)?;
+    let z = match known_comparison(name, &x, &y) {
+        Some(truth) => {
+            let bytes = vec![u8::from(truth)].into();
+            op.constant(Constant { data_type: DataType::Bool, sizes: Vec::new(), bytes })?
+        }
+        None => op.comparison(name, &x, &y)?,
+    };
     op.set_array(z)
+}
+
+/// The result of a comparison of two known integers, on which a branch may depend.
+fn known_comparison(name: &str, x: &Array, y: &Array) -> Option<bool> {
+    let number = |array: &Array| {
+        let constant = array.constant.as_ref().filter(|constant| constant.sizes.is_empty())?;
+        constant.longs()?.first().copied()
+    };
+    let (x, y) = (number(x)?, number(y)?);
+    match name {
+        "Equal" => Some(x == y),
+        "Less" => Some(x < y),
+        "LessEqual" => Some(x <= y),
+        "Greater" => Some(x > y),
+        "GreaterEqual" => Some(x >= y),
+        _ => None,
+    }
 }
 
 fn logical(op: &mut Op<'_, '_, '_>, name: &str) -> Result<()> {

@@ -105,8 +105,13 @@ fn concatenate(op: &mut Op<'_, '_, '_>) -> Result<()> {
     if values.is_empty() {
         return Err(Error::invalid("the sequence has no elements"));
     }
+    let is_new_axis = op.int("new_axis", 0) != 0;
+    if let ([array], false) = (&arrays[..], is_new_axis) {
+        let array = copy(op, array)?;
+        return op.set_array(array);
+    }
     let count = int("N", values.len() as i64);
-    let y = if op.int("new_axis", 0) != 0 {
+    let y = if is_new_axis {
         op.node("Pack", &values, [ty("T", data_type), count, int("axis", axis)])?
     } else {
         let axis = op.long(axis)?;
