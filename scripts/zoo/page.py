@@ -44,6 +44,9 @@ Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
 SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
 `spliceai` and `nakdimon`).
 
+PyTorch writes ONNX in two ways, and both are here: `torch.onnx.export(.., dynamo=False)` traces a module
+with TorchScript, and `dynamo=True` takes `torch.export`. PyTorch itself judges.
+
 The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 
 """

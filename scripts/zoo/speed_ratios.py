@@ -3,7 +3,7 @@
 NAMES = {"litert": "LiteRT", "ort": "ONNX Runtime", "openvino": "OpenVINO", "xla": "XLA"}
 LETTERS = {"litert": "L", "ort": "O", "openvino": "V", "xla": "X"}
 JUDGES = {"litert": "LiteRT's reference kernels", "tfjs": "TensorFlow.js", "onnx": "ONNX Runtime",
-          "tensorflow": "TensorFlow", "jax": "JAX"}
+          "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 def best(times):

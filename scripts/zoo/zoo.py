@@ -216,13 +216,14 @@ def made(source, options):
             paths = [packages.sources(package) for package in source.get("sources", [])]
             command = [python, HERE / "frameworks/make.py", family, name, folder, *paths]
             command += ["--sizes", str(options.sizes)] if options.sizes else []
+            command += ["--exporter", source["exporter"]] if "exporter" in source else []
             subprocess.run(command, check=True, capture_output=True, text=True)
         with np.load(folder / "in.npz") as inputs, np.load(folder / "want.npz") as wanted:
             inputs, wanted = dict(inputs), dict(wanted)
         path = folder / "model.jax"
         if path.exists():
             return Case(path, [], inputs, wanted, "", {"xla": path})
-        path = folder / "model"
+        path = folder / ("model.onnx" if "exporter" in source else "model")
         if options.sizes:
             flags, runs = sizes.split(path, inputs, wanted)
             return Case(path, flags, {}, {}, runs=runs)

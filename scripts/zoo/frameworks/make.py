@@ -1,10 +1,10 @@
 """Writes a network of a framework as a model, with inputs and the framework's results.
 
-    make.py [--sizes COUNT] FAMILY NAME DIR [SOURCES]
+    make.py [--sizes COUNT] [--exporter dynamo|script] FAMILY NAME DIR [SOURCES]
 
 FAMILY is a module beside this one, with a function build(NAME). It returns a function and its inputs, a
-dictionary of arrays; weights are random, with seed 0. Writes DIR/model (a SavedModel) or DIR/model.jax (an
-artifact of jax.export), DIR/in.npz, and DIR/want.npz, both by the names of feeds and fetches. SOURCES is a
+dictionary of arrays; weights are random, with seed 0. Writes DIR/model (a SavedModel), DIR/model.jax (an
+artifact of jax.export), or with an exporter of PyTorch DIR/model.onnx, DIR/in.npz, and DIR/want.npz, both by the names of feeds and fetches. SOURCES is a
 directory that some families read.
 
 With --sizes, sizes are open in the SavedModel: of inputs of whole numbers [ROWS, WORDS, ...], those of texts,
@@ -39,6 +39,11 @@ def write_saved_model(directory, function, inputs, variables, count, largest):
     tf.saved_model.save(module, str(directory / "model"), signatures=signature)
     run = lambda given: {name: value.numpy() for name, value in
                          signature(**{name: tf.constant(value) for name, value in given.items()}).items()}
+    return runs_of(directory, inputs, run, names, most, count)
+
+
+def runs_of(directory, inputs, run, names, most, count):
+    """Feeds and results of one run, or of that many runs of random sizes, whose flags the directory receives."""
     if not count:
         return inputs, run(inputs)
     (directory / "flags").write_text(flags(names, most))
@@ -52,7 +57,7 @@ def write_saved_model(directory, function, inputs, variables, count, largest):
     return feeds, results
 
 
-def open_dimensions(inputs, largest):
+def open_dimensions(inputs, largest, dimensions=None):
     """Names of open dimensions, by input and number, and the largest size of each name."""
     is_text = lambda value: value.ndim > 1 and np.issubdtype(value.dtype, np.integer)
     lengths = list(dict.fromkeys(value.shape[1] for value in inputs.values() if is_text(value)))
@@ -64,6 +69,8 @@ def open_dimensions(inputs, largest):
     most = most if largest is None else largest
     if not most:
         raise ValueError("the inputs share no leading dimension")
+    if dimensions is not None:
+        return dimensions, most
     names = {(name, 0): "batch" for name in inputs if "batch" in most}
     for name, value in inputs.items():
         word = f"w{lengths.index(value.shape[1])}" if is_text(value) else None
@@ -126,9 +133,42 @@ def write_jax(directory, function, inputs, *_):
     return {f"x_{name}": value for name, value in inputs.items()}, results
 
 
+def write_onnx(directory, module, inputs, exporter, count, largest, dimensions):
+    """Exports a module of PyTorch, by torch.export (`dynamo`) or by tracing (`script`). Returns feeds and results."""
+    import torch
+
+    # The fast path has ops of its own, which no exporter knows.
+    torch.backends.mha.set_fastpath_enabled(False)
+    leaves = lambda results: [leaf for leaf in torch.utils._pytree.tree_leaves(results) if torch.is_tensor(leaf)]
+
+    class Flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, *given):
+            return tuple(leaves(self.module(*given)))
+
+    flat = Flat().eval()
+    tensors = lambda given: tuple(torch.from_numpy(np.ascontiguousarray(value)) for value in given.values())
+    run = lambda given: {f"y{k}": leaf.numpy() for k, leaf in enumerate(flat(*tensors(given)))}
+    names, most = open_dimensions(inputs, largest, dimensions) if count else ({}, {})
+    axes = {name: {d: names[name, d] for d in range(value.ndim) if (name, d) in names} for name, value in inputs.items()}
+    options = {"input_names": list(inputs), "dynamo": exporter == "dynamo", "external_data": False}
+    with torch.no_grad():
+        options["output_names"] = list(run(inputs))
+        if exporter == "script":
+            options.update(opset_version=17, dynamic_axes=axes)
+        else:
+            options.update(dynamic_shapes=(tuple(axes.values()),) if count else None)
+        torch.onnx.export(flat, tensors(inputs), directory / "model.onnx", **options)
+        return runs_of(directory, inputs, run, names, most, count)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", type=int, default=0)
+    parser.add_argument("--exporter", choices=("dynamo", "script"))
     parser.add_argument("family")
     parser.add_argument("name")
     parser.add_argument("directory", type=pathlib.Path)
@@ -137,9 +177,13 @@ def main():
     options = parser.parse_args()
     family = importlib.import_module(options.family)
     function, inputs, *variables = family.build(options.name)
-    write = write_saved_model if variables else write_jax
     largest = getattr(family, "OPEN", {}).get(options.name)
-    feeds, results = write(options.directory, function, inputs, *(variables or [None]), options.sizes, largest)
+    if options.exporter:
+        dimensions = getattr(family, "DIMENSIONS", {}).get(options.name)
+        feeds, results = write_onnx(options.directory, function, inputs, options.exporter, options.sizes, largest, dimensions)
+    else:
+        write = write_saved_model if variables else write_jax
+        feeds, results = write(options.directory, function, inputs, *(variables or [None]), options.sizes, largest)
     np.savez(options.directory / "in.npz", **feeds)
     np.savez(options.directory / "want.npz", **results)
 
