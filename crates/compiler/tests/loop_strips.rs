@@ -44,6 +44,12 @@ fn text(parameters: &str, condition: &str, at: &str) -> String {
 }
 
 fn check(text: &str, counts: &[i32]) -> Result<()> {
+    let arguments: Vec<Literal> = counts.iter().map(|&count| Literal::scalar(count)).collect();
+    check_with(text, &arguments)
+}
+
+/// Compares the results for each number of iterations.
+fn check_with(text: &str, counts: &[Literal]) -> Result<()> {
     let parse = |text| {
         HloProgram::parse_hlo(text, &mut PassRun { disabled: &[], observer: &mut NoObserver })
             .map(|program| program.program.module)
@@ -54,12 +60,12 @@ fn check(text: &str, counts: &[i32]) -> Result<()> {
     let numbers = |count: i64, period: i64| -> Vec<f32> {
         (0..count).map(|k| ((k * 7919 + 11) % period - period / 2) as f32).collect()
     };
-    for &count in counts {
+    for count in counts {
         let arguments = [
             Literal::from_elements(&[ROWS, 2, 3], &numbers(ROWS * 6, 5)),
             Literal::from_elements(&[3, 256], &numbers(3 * 256, 7)),
             Literal::from_elements(&[2, 256], &numbers(512, 11)),
-            Literal::scalar(count),
+            count.clone(),
         ];
         let mut session = executable.session(&arguments)?;
         session.run()?;
@@ -68,7 +74,7 @@ fn check(text: &str, counts: &[i32]) -> Result<()> {
         else {
             unreachable!("the root is a tuple")
         };
-        assert_eq!(got, want, "{count} iterations of\n{text}");
+        assert_eq!(got, want, "{count:?} iterations of\n{text}");
     }
     Ok(())
 }
@@ -102,4 +108,19 @@ fn long_sequences_of_fixed_sizes() -> Result<()> {
         check(&text("", &condition, at), &[1])?;
     }
     Ok(())
+}
+
+/// Nothing says that a strip is left: the limit may be less than the length of one, as a number
+/// without a sign, or any number.
+#[test]
+fn limits_may_be_less_than_a_strip() -> Result<()> {
+    let (condition, at) = ("ROOT p = pred[] compare(i, n), direction=LT", "at = s32[] add(i, zero)");
+    let bounded = "given = s32[] parameter(3)\n n = s32[] minimum(given, m)\n";
+    let signed = text("", condition, at).replace(
+        "n = s32[] parameter(3)\n m = s32[] constant(3000)",
+        &format!("m = s32[] constant(3000)\n {bounded}"),
+    );
+    check(&signed, &[i32::MIN, -1, 0, 1, 15, 16, 40, 3000, i32::MAX])?;
+    let natural: Vec<Literal> = [0u32, 1, 15, 16, 40, 3000, u32::MAX].map(Literal::scalar).to_vec();
+    check_with(&signed.replace("s32", "u32"), &natural)
 }

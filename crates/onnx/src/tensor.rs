@@ -94,6 +94,11 @@ pub(crate) struct Constant {
 }
 
 impl Constant {
+    /// A truth value without dimensions.
+    pub(crate) fn of_truth(truth: bool) -> Self {
+        Self { data_type: DataType::Bool, sizes: Vec::new(), bytes: vec![u8::from(truth)].into() }
+    }
+
     /// A vector of 64-bit integers.
     pub(crate) fn of_longs(sizes: &[i64], values: &[i64]) -> Self {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -231,8 +231,8 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
     ];
     // A condition that only the trip count ends is true in every iteration.
     if starts_true {
-        let constant = Constant { data_type: DataType::Bool, sizes: Vec::new(), bytes: vec![1u8].into() };
-        inputs[1] = Value::Array(op.converter.constant(interface.body(), "true", constant)?);
+        let truth = op.converter.constant(interface.body(), "true", Constant::of_truth(true))?;
+        inputs[1] = Value::Array(truth);
     }
     inputs.extend(arguments_of_body[first..last].iter().cloned().map(Value::Array));
     let results = op.converter.subgraph(&mut interface.frame, body, inputs)?;
@@ -352,10 +352,8 @@ fn unroll<'a>(
                 body.node.len()
             )));
         }
-        let mut inputs = vec![Value::Array(op.long(iteration)?)];
-        let constant = Constant { data_type: DataType::Bool, sizes: Vec::new(), bytes: vec![1u8].into() };
-        inputs.push(Value::Array(op.constant(constant)?));
-        inputs.extend(carried);
+        let first = [op.long(iteration)?, op.constant(Constant::of_truth(true))?];
+        let inputs = first.into_iter().map(Value::Array).chain(carried).collect();
         let mut results = op.converter.subgraph(op.frame, body, inputs)?.into_iter();
         let condition = results.next().ok_or_else(|| Error::invalid("the body has no condition"))?;
         goes_on = truth(&array_of(condition)?).ok_or_else(unknown)?;

@@ -109,10 +109,7 @@ fn comparison(op: &mut Op<'_, '_, '_>, name: &str) -> Result<()> {
     check_alignment(op)?;
     let (x, y) = (op.input(0)?, op.input(1)?);
     let z = match known_comparison(name, &x, &y) {
-        Some(truth) => {
-            let bytes = vec![u8::from(truth)].into();
-            op.constant(Constant { data_type: DataType::Bool, sizes: Vec::new(), bytes })?
-        }
+        Some(truth) => op.constant(Constant::of_truth(truth))?,
         None => op.comparison(name, &x, &y)?,
     };
     op.set_array(z)

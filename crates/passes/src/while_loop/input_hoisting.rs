@@ -1,10 +1,10 @@
 //! Computes products of a sequence's elements for the whole sequence, before the loop over it.
 
-use super::rows::{Kind, Row, Rows, index_constant};
-use super::{Loop, split, strip_mining};
+use super::rows::{Kind, Row, Rows, sliced};
+use super::strip_mining::{self, Strips};
+use super::{Loop, split};
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Traits};
-use shape::ArrayShape;
 use std::collections::BTreeSet;
 use support::Result;
 
@@ -42,70 +42,67 @@ impl Pass for WhileLoopInputHoisting {
             let trip_count = while_loop.trip_count(module);
             let Some(bound) = trip_count.bound.filter(|&bound| bound >= 2) else { continue };
             let is_open = trip_count.exact.is_none() && !module.size_parameters().is_empty();
-            let counter = strip_mining::strip_counter(module, while_loop);
-            let is_rest = counter.is_some_and(|counter| strip_mining::is_rest(module, while_loop, counter));
-            if is_rest || is_open && counter.is_none() {
+            let strips = Strips::of(module, while_loop);
+            let is_rest = |strips: &Strips| strip_mining::is_rest(module, while_loop, strips.counter);
+            if strips.as_ref().is_some_and(is_rest) || is_open && strips.is_none() {
                 continue;
             }
             let is_worth_it =
                 |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
             changed |= split::split_products(module, while_loop, &is_worth_it);
             let Some(while_loop) = Loop::at(module, site) else { continue };
-            let counter = counter.filter(|_| bound >= MIN_STRIP.unsigned_abs());
-            let in_strips = match counter {
-                Some(counter) => hoist_strips(module, while_loop, counter, is_open, &is_worth_it),
-                None => is_open.then_some(false),
+            let strips = strips.filter(|_| bound >= MIN_STRIP.unsigned_abs());
+            let in_strips =
+                strips.and_then(|strips| hoist_strips(module, while_loop, &strips, is_open, &is_worth_it));
+            changed |= match in_strips {
+                Some(()) => true,
+                None => !is_open && hoist(module, while_loop, MAX_BYTES, &is_worth_it),
             };
-            changed |= in_strips.unwrap_or_else(|| hoist(module, while_loop, &is_worth_it));
         }
         Ok(changed.into())
     }
 }
 
-/// Maximum bytes of the results for all rows of one loop.
+/// Maximum bytes of the results for all rows of one loop that does not run in strips.
 const MAX_BYTES: u64 = 128 << 20;
-
-/// Least number of iterations in a strip: a product of 16 rows uses registers well.
-const MIN_STRIP: i64 = 16;
+/// Bytes of results for all rows above which a loop runs in strips: caches do not hold more.
+const MAX_CACHED: u64 = 4 << 20;
 /// Bytes of results for the rows of a strip, which caches hold next to the weights.
 const STRIP_BYTES: u64 = 1 << 20;
-/// Bytes of results for all rows above which a loop runs in strips.
-const MAX_CACHED: u64 = 4 << 20;
+/// Least number of iterations in a strip: a product of 16 rows uses registers well.
+const MIN_STRIP: i64 = 16;
 
-/// The number of iterations in a strip of a loop in which values are computed for all rows, or
-/// `None` if the results for all rows fit into caches.
-fn strip_length(body: &Computation, rows: &Rows, values: &BTreeSet<InstructionId>) -> Option<i64> {
-    let sum = |bytes: &dyn Fn(InstructionId) -> u64| values.iter().map(|&id| bytes(id)).sum::<u64>();
-    let of_row = |id: InstructionId| body[id].shape().byte_size();
-    let count = |id: InstructionId| rows.row(id).map_or(1, |row| row.count.unsigned_abs());
-    let all = sum(&|id| of_row(id).saturating_mul(count(id)));
-    let length = STRIP_BYTES / sum(&of_row).max(1);
-    (all > MAX_CACHED).then(|| i64::try_from(length).unwrap_or(i64::MAX).max(MIN_STRIP))
-}
-
-/// Hoists products for the rows of one strip at a time. Returns `None` if those for all rows should
-/// be computed at once, and otherwise whether anything changed.
+/// Hoists products for the rows of one strip at a time. Returns `None`, and changes nothing, if
+/// caches hold the results for all rows, or if these do not follow from rows of a strip.
 fn hoist_strips(
     module: &mut Module,
     while_loop: Loop,
-    counter: usize,
+    strips: &Strips,
     is_open: bool,
     is_worth_it: &dyn Fn(Row) -> bool,
-) -> Option<bool> {
+) -> Option<()> {
     let rows = Rows::new(module, while_loop);
     let body = &module[while_loop.body];
-    let values = values(body, &rows, is_worth_it);
-    let length = if is_open { MIN_STRIP } else { strip_length(body, &rows, &values)? };
-    let slices = strip_mining::slices_of(module, while_loop, &rows, counter, &values);
-    let Some(slices) = slices.filter(|slices| !slices.is_empty()) else { return is_open.then_some(false) };
-    let strip = strip_mining::strip_mine(module, while_loop, counter, &slices, length);
-    hoist(module, strip, &|row| row.count == length);
-    Some(true)
+    let values = values(body, &rows, u64::MAX, is_worth_it);
+    let of_row = |id: &InstructionId| body[*id].shape().byte_size();
+    let of_all =
+        |id: &InstructionId| rows.row(*id).map_or(0, |row| of_row(id).saturating_mul(row.count as u64));
+    let is_cached = values.iter().map(of_all).fold(0, u64::saturating_add) <= MAX_CACHED;
+    if is_cached && !is_open {
+        return None;
+    }
+    let row_bytes = values.iter().map(of_row).fold(1, u64::saturating_add);
+    let length = if is_open { MIN_STRIP } else { MIN_STRIP.max((STRIP_BYTES / row_bytes) as i64) };
+    let slices = strip_mining::slices_of(module, while_loop, &rows, strips.counter, &values);
+    let slices = slices.filter(|slices| !slices.is_empty())?;
+    let strip = strip_mining::strip_mine(module, while_loop, strips, &slices, length);
+    hoist(module, strip, u64::MAX, &|row| row.count == length);
+    Some(())
 }
 
-fn hoist(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+fn hoist(module: &mut Module, while_loop: Loop, most_bytes: u64, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
     let mut rows = Rows::new(module, while_loop);
-    let values = values(&module[while_loop.body], &rows, is_worth_it);
+    let values = values(&module[while_loop.body], &rows, most_bytes, is_worth_it);
     if values.is_empty() {
         return false;
     }
@@ -125,8 +122,14 @@ fn hoist(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> boo
     true
 }
 
-/// The values to compute for all rows: products, each with its exclusive consumers.
-fn values(body: &Computation, rows: &Rows, is_worth_it: &dyn Fn(Row) -> bool) -> BTreeSet<InstructionId> {
+/// The values to compute for all rows, with at most this many bytes: products, each with its
+/// exclusive consumers.
+fn values(
+    body: &Computation,
+    rows: &Rows,
+    most_bytes: u64,
+    is_worth_it: &dyn Fn(Row) -> bool,
+) -> BTreeSet<InstructionId> {
     let mut values = BTreeSet::new();
     let mut inside = BTreeSet::new();
     let mut bytes = 0u64;
@@ -140,11 +143,11 @@ fn values(body: &Computation, rows: &Rows, is_worth_it: &dyn Fn(Row) -> bool) ->
         }
         let value = with_users(body, rows, id);
         let size = body[value].shape().byte_size().saturating_mul(row.count.unsigned_abs());
-        if bytes.saturating_add(size) > MAX_BYTES {
+        if bytes.saturating_add(size) > most_bytes {
             continue;
         }
         if values.insert(value) {
-            bytes += size;
+            bytes = bytes.saturating_add(size);
         }
         mark_operands(body, rows, value, &mut inside);
     }
@@ -196,16 +199,10 @@ fn read_row(
     index: InstructionId,
     like: InstructionId,
 ) -> InstructionId {
-    let shape = body[buffer].shape().expect_array().clone();
     let metadata: OpMetadata = body[like].metadata().clone();
-    let zero = index_constant(body, body[index].shape().expect_array().element_type, 0);
-    let mut operands = vec![buffer, index];
-    operands.resize(shape.rank() + 1, zero);
-    let mut sizes = shape.sizes();
+    let mut sizes = body[buffer].shape().expect_array().sizes();
     sizes[0] = 1;
-    let slice = ArrayShape::new(shape.element_type, &sizes);
-    let op = Op::DynamicSlice { dynamic_slice_sizes: sizes };
-    let slice = body.add("", op, slice.into(), &operands, metadata.clone());
+    let slice = sliced(body, buffer, index, 0, &sizes, &metadata);
     let shape = body[like].shape().clone();
     body.add("", Op::Reshape {}, shape, &[slice], metadata)
 }

@@ -493,6 +493,25 @@ pub(super) fn index_constant(
     computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
 }
 
+/// A slice that starts at `at` along one dimension and covers all others.
+pub(super) fn sliced(
+    computation: &mut Computation,
+    buffer: InstructionId,
+    at: InstructionId,
+    dimension: usize,
+    sizes: &[i64],
+    metadata: &OpMetadata,
+) -> InstructionId {
+    let element_type = computation[buffer].shape().expect_array().element_type;
+    let zero = index_constant(computation, computation[at].shape().expect_array().element_type, 0);
+    let mut operands = vec![buffer];
+    operands.resize(sizes.len() + 1, zero);
+    operands[dimension + 1] = at;
+    let op = Op::DynamicSlice { dynamic_slice_sizes: sizes.to_vec() };
+    let shape = ArrayShape::new(element_type, sizes);
+    computation.add("", op, shape.into(), &operands, metadata.clone())
+}
+
 /// True if each row belongs to exactly one iteration of a loop whose trip count is known.
 pub(super) fn covers_all(module: &Module, while_loop: Loop, row: Row, trip_count: TripCount) -> bool {
     let Index::Affine(affine) = row.index else { return false };

@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::outside::{Outside, invariant_instructions};
-use super::rows::{Index, Row, Rows, index_constant, sliced_dimension};
+use super::rows::{Index, Row, Rows, index_constant, sliced, sliced_dimension};
 use super::state::take;
 use hlo::analysis::{self, Affine};
 use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op, OpMetadata};
@@ -12,47 +12,78 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A limit of at least this many iterations stays an integer when those of a strip are subtracted.
 const LEAST_LIMIT: i64 = -(1 << 24);
 
-/// The operand of a comparison that is an upper limit of the other.
-fn limit_position(direction: ComparisonDirection) -> Option<usize> {
-    match direction {
-        ComparisonDirection::Lt | ComparisonDirection::Le => Some(1),
-        ComparisonDirection::Gt | ComparisonDirection::Ge => Some(0),
-        ComparisonDirection::Eq | ComparisonDirection::Ne => None,
+/// The condition of a loop that can run in strips: it compares only one counter, which grows by
+/// one, with upper limits that stay the same.
+pub(super) struct Strips {
+    /// The element of the state that counts.
+    pub(super) counter: usize,
+    limits: Vec<Limit>,
+}
+
+/// An upper limit of the counter.
+struct Limit {
+    /// The comparison in the condition.
+    comparison: InstructionId,
+    /// The operand that is the limit.
+    position: usize,
+    /// True if the limit minus a strip may not be an integer. The counter is then at least 0, and
+    /// less than the limit.
+    may_wrap: bool,
+}
+
+impl Strips {
+    /// Returns `None` if a loop has another condition.
+    pub(super) fn of(module: &Module, while_loop: Loop) -> Option<Self> {
+        let condition = &module[while_loop.condition];
+        let invariants = while_loop.invariants(module);
+        let same = invariant_instructions(condition, &invariants);
+        let of_leaf = |id: InstructionId| {
+            let element = analysis::state_element(condition, id)?;
+            invariants.contains(&element).then(|| while_loop.initial_range(module, element))
+        };
+        let (mut counter, mut limits) = (None, Vec::new());
+        let mut pending = vec![condition.root_if_set()?];
+        while let Some(id) = pending.pop() {
+            let (direction, [a, b]) = match (condition[id].op(), condition[id].operands()) {
+                (Op::And {}, &[a, b]) => {
+                    pending.extend([a, b]);
+                    continue;
+                }
+                (Op::Compare { direction, .. }, &[a, b]) => (*direction, [a, b]),
+                _ => return None,
+            };
+            let (position, is_strict) = match direction {
+                ComparisonDirection::Lt => (1, true),
+                ComparisonDirection::Le => (1, false),
+                ComparisonDirection::Gt => (0, true),
+                ComparisonDirection::Ge => (0, false),
+                ComparisonDirection::Eq | ComparisonDirection::Ne => return None,
+            };
+            let (moving, limit) = if position == 1 { (a, b) } else { (b, a) };
+            let element = analysis::state_element(condition, moving)?;
+            if !same.contains(&limit) || *counter.get_or_insert(element) != element {
+                return None;
+            }
+            let element_type = condition[limit].shape().as_array()?.element_type;
+            let low = analysis::range_in(module, condition, limit, &of_leaf).low;
+            let is_wide = element_type.is_signed_integer() && element_type.bit_width() >= 32;
+            let may_wrap = !is_wide || low.is_none_or(|low| low < LEAST_LIMIT);
+            if may_wrap && !(is_strict && starts_at_least_at_zero(module, while_loop, element)) {
+                return None;
+            }
+            limits.push(Limit { comparison: id, position, may_wrap });
+        }
+        let counter = counter?;
+        let steps = analysis::induction_variables(module, &module[while_loop.body]);
+        (steps.get(&counter) == Some(&1)).then_some(Self { counter, limits })
     }
 }
 
-/// The counter of a loop that can run in strips: its condition compares only this counter, which
-/// grows by one, with upper limits that stay the same.
-pub(super) fn strip_counter(module: &Module, while_loop: Loop) -> Option<usize> {
-    let condition = &module[while_loop.condition];
-    let invariants = while_loop.invariants(module);
-    let same = invariant_instructions(condition, &invariants);
-    let of_leaf = |id: InstructionId| {
-        let element = analysis::state_element(condition, id)?;
-        invariants.contains(&element).then(|| while_loop.initial_range(module, element))
-    };
-    let is_limit = |id: InstructionId| {
-        let range = analysis::range_in(module, condition, id, &of_leaf);
-        same.contains(&id) && range.low.is_some_and(|low| low >= LEAST_LIMIT)
-    };
-    let mut counters = BTreeSet::new();
-    let mut pending = vec![condition.root_if_set()?];
-    while let Some(id) = pending.pop() {
-        match (condition[id].op(), condition[id].operands()) {
-            (Op::And {}, &[a, b]) => pending.extend([a, b]),
-            (Op::Compare { direction, .. }, &[a, b]) => {
-                let (moving, limit) = if limit_position(*direction)? == 1 { (a, b) } else { (b, a) };
-                if !is_limit(limit) {
-                    return None;
-                }
-                counters.insert(analysis::state_element(condition, moving)?);
-            }
-            _ => return None,
-        }
-    }
-    let &counter = counters.first().filter(|_| counters.len() == 1)?;
-    let steps = analysis::induction_variables(module, &module[while_loop.body]);
-    (steps.get(&counter) == Some(&1)).then_some(counter)
+/// True if a counter that grows is never negative.
+fn starts_at_least_at_zero(module: &Module, while_loop: Loop, counter: usize) -> bool {
+    let is_natural = |shape: &ArrayShape| shape.element_type.is_unsigned_integer();
+    while_loop.array(module, counter).is_some_and(is_natural)
+        || while_loop.initial_range(module, counter).low.is_some_and(|low| low >= 0)
 }
 
 /// True if a loop runs what another one leaves: its counter continues that of the other.
@@ -106,15 +137,14 @@ pub(super) fn slices_of(
 /// Puts a loop before another one that runs strips of `length` iterations of it, each by a loop of
 /// its own, as long as a whole strip is left; the other loop runs the rest. The loop over a strip
 /// takes rows of `slices` from the rows of the strip. Returns that loop. Exact for every input.
-///
-/// `counter` is that of [`strip_counter`].
 pub(super) fn strip_mine(
     module: &mut Module,
     while_loop: Loop,
-    counter: usize,
+    strips: &Strips,
     slices: &[Slice],
     length: i64,
 ) -> Loop {
+    let counter = strips.counter;
     let state = module[while_loop.caller][while_loop.id].shape().clone();
     let metadata = module[while_loop.caller][while_loop.id].metadata().clone();
     let count = while_loop.element_count(module);
@@ -138,7 +168,7 @@ pub(super) fn strip_mine(
     let number = count_iterations(module, strip, type_, length);
     take_rows_of_strip(module, strip, starts[counter], number, slices, length);
     let condition = module.add_computation(module[while_loop.condition].clone());
-    ask_for_whole_strip(module.computation_mut(condition), length);
+    ask_for_whole_strip(module.computation_mut(condition), strips, length);
 
     let entry = module.computation_mut(while_loop.caller);
     let start = entry[while_loop.id].operands()[0];
@@ -230,15 +260,17 @@ fn take_rows_of_strip(
 }
 
 /// Makes a condition hold only if a whole strip is left, by lower limits.
-fn ask_for_whole_strip(condition: &mut Computation, length: i64) {
-    for id in condition.post_order() {
-        let Op::Compare { direction, .. } = condition[id].op() else { continue };
-        let Some(position) = limit_position(*direction) else { continue };
-        let limit = condition[id].operands()[position];
+fn ask_for_whole_strip(condition: &mut Computation, strips: &Strips, length: i64) {
+    for &Limit { comparison, position, may_wrap } in &strips.limits {
+        let mut limit = condition[comparison].operands()[position];
         let element_type = condition[limit].shape().expect_array().element_type;
         let others = index_constant(condition, element_type, length - 1);
+        if may_wrap {
+            // Without a whole strip, the limit becomes 0, which the counter has reached.
+            limit = combined(condition, Op::Maximum {}, limit, others);
+        }
         let limit = combined(condition, Op::Subtract {}, limit, others);
-        condition.replace_operand(id, position, limit);
+        condition.replace_operand(comparison, position, limit);
     }
 }
 
@@ -246,23 +278,4 @@ fn ask_for_whole_strip(condition: &mut Computation, length: i64) {
 fn combined(computation: &mut Computation, op: Op, a: InstructionId, b: InstructionId) -> InstructionId {
     let shape = computation[a].shape().clone();
     computation.add("", op, shape, &[a, b], OpMetadata::default())
-}
-
-/// A slice that starts at `at` along one dimension and covers all others.
-fn sliced(
-    computation: &mut Computation,
-    buffer: InstructionId,
-    at: InstructionId,
-    dimension: usize,
-    sizes: &[i64],
-    metadata: &OpMetadata,
-) -> InstructionId {
-    let element_type = computation[buffer].shape().expect_array().element_type;
-    let zero = index_constant(computation, computation[at].shape().expect_array().element_type, 0);
-    let mut operands = vec![buffer];
-    operands.resize(sizes.len() + 1, zero);
-    operands[dimension + 1] = at;
-    let op = Op::DynamicSlice { dynamic_slice_sizes: sizes.to_vec() };
-    let shape = ArrayShape::new(element_type, sizes);
-    computation.add("", op, shape.into(), &operands, metadata.clone())
 }
