@@ -29,10 +29,11 @@ use tf::proto::{
 /// Deepest nesting of subgraphs and functions.
 const DEEPEST: usize = 64;
 
-/// Most nodes of a model whose calls are replaced by the bodies of functions.
+/// Most nodes of a model whose calls are replaced by the bodies of functions, and whose loops that
+/// carry sequences are unrolled.
 const MOST_NODES: usize = 1 << 18;
 
-/// Most bytes of lists that nodes of the graph have copies of.
+/// Most bytes of lists and sequences that nodes of the graph have copies of.
 const MOST_COPIED_BYTES: usize = 1 << 28;
 
 /// The oldest and the newest version of ONNX's ops that are supported.
@@ -299,16 +300,27 @@ impl<'a> Converter<'a, '_> {
         Ok(())
     }
 
-    fn node(&mut self, frame: &mut Frame<'a>, node: &'a NodeProto) -> Result<()> {
+    /// Counts a node, or an iteration of a loop that is unrolled.
+    pub(crate) fn count(&mut self) -> Result<()> {
         self.nodes += 1;
         if self.nodes > MOST_NODES {
             return Err(Error::unsupported(format!(
-                "the model has more than {MOST_NODES} nodes when calls of functions are replaced by their bodies"
+                "the model has more than {MOST_NODES} nodes when calls of functions are replaced by their \
+                 bodies, and loops that carry sequences by their iterations"
             )));
         }
+        Ok(())
+    }
+
+    fn node(&mut self, frame: &mut Frame<'a>, node: &'a NodeProto) -> Result<()> {
+        self.count()?;
         let mut inputs = Vec::new();
         for name in &node.input {
-            inputs.push(if name.is_empty() { None } else { Some(self.value(frame, name)?) });
+            let value = if name.is_empty() { None } else { Some(self.value(frame, name)?) };
+            if let Some(Value::Sequence(_, arrays)) = &value {
+                self.copy(arrays)?;
+            }
+            inputs.push(value);
         }
         let start = frame.body.nodes.len();
         let key = [domain(&node.domain), node.op_type.as_str(), node.overload.as_str()];
@@ -471,12 +483,12 @@ impl<'a> Converter<'a, '_> {
         Ok(())
     }
 
-    /// Counts the bytes of a list of the file that a node gets a copy of.
+    /// Counts the bytes of a list of the file, or of a sequence, that a node gets a copy of.
     pub(crate) fn copy<T>(&mut self, list: &[T]) -> Result<()> {
         self.copied = self.copied.saturating_add(size_of_val(list));
         if self.copied > MOST_COPIED_BYTES {
             return Err(Error::unsupported(format!(
-                "the attributes of nodes have lists of more than {} MiB in total",
+                "nodes have copies of sequences and lists of more than {} MiB in total",
                 MOST_COPIED_BYTES >> 20
             )));
         }

@@ -291,6 +291,34 @@ fn copies_of_lists_are_bounded() {
     refused(&model(&graph(&calls)).message(25, &own), "lists of more than 256 MiB");
 }
 
+/// A loop that carries a sequence, with this number of iterations and these nodes in its body.
+fn loop_over_sequence(count: &str, nodes: &[Message], result: &str) -> Message {
+    let name = |name: &str| Message::default().text(1, name);
+    let body = nodes.iter().fold(Message::default().text(2, "body"), |body, node| body.message(1, node));
+    let body = ["i", "c", "s"].iter().fold(body, |body, input| body.message(11, &name(input)));
+    let body = ["c", result].iter().fold(body, |body, output| body.message(12, &name(output)));
+    let whole = node("Loop", &[count, "", "empty"], &["all"]).message(5, &subgraph("body", &body));
+    let to_long = Message::default().text(1, "to").int(3, 7).int(20, 2);
+    model(&graph(&[
+        node("ReduceSum", &["x"], &["sum"]),
+        node("Cast", &["sum"], &["count"]).message(5, &to_long),
+        node("SequenceEmpty", &[], &["empty"]),
+        whole,
+        node("Relu", &["x"], &["y"]),
+    ]))
+}
+
+#[test]
+fn loops_that_carry_sequences_end_when_compiling() {
+    refused(&loop_over_sequence("count", &[], "s"), "a constant number of iterations");
+    refused(&loop_over_sequence("", &[], "s"), "loops that carry sequences by their iterations");
+    let insert = node("SequenceInsert", &["s", "x"], &["longer"]);
+    refused(
+        &loop_over_sequence("", &[insert], "longer"),
+        "copies of sequences and lists of more than 256 MiB",
+    );
+}
+
 #[test]
 fn models_without_parts_are_refused() {
     let whole = model(&graph(&[node("Relu", &["x"], &["y"])]));

@@ -316,9 +316,6 @@ fn repeat(op: &mut Op<'_, '_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of nodes of the iterations of a loop that is unrolled.
-const MAX_UNROLLED: usize = 1 << 14;
-
 /// Translates the iterations of a loop one after the other. It carries sequences, which exist only
 /// when compiling, so that the number of iterations must be known.
 fn unroll<'a>(
@@ -345,13 +342,7 @@ fn unroll<'a>(
     let mut parts: Vec<Vec<Array>> = vec![Vec::new(); body.output.len() - 1 - carried.len()];
     let mut iteration = 0;
     while goes_on && iteration < limit {
-        if body.node.len().saturating_mul(iteration as usize + 1) > MAX_UNROLLED {
-            return Err(Error::unsupported(format!(
-                "a loop that carries a sequence has more than {iteration} iterations of {} nodes, which is \
-                 too much to compile",
-                body.node.len()
-            )));
-        }
+        op.converter.count()?;
         let first = [op.long(iteration)?, op.constant(Constant::of_truth(true))?];
         let inputs = first.into_iter().map(Value::Array).chain(carried).collect();
         let mut results = op.converter.subgraph(op.frame, body, inputs)?.into_iter();
