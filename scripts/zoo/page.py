@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/zoo.md from the record of runs of the zoo, docs/zoo.json. The record must not have models that
-tests/zoo/models.toml does not name.
+"""Writes docs/zoo.md and docs/zoo-pytorch.md from the record of runs of the zoo, docs/zoo.json. The record must not
+have models that tests/zoo/models.toml does not name.
 
     page.py [--check]    with --check, only compares
 """
@@ -9,14 +9,12 @@ import json
 import math
 import pathlib
 import sys
-import textwrap
 import tomllib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import speed_ratios as ratios
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/zoo.md"
 COLUMNS = 7
 # Time in ns of a model in which a call from Python hardly counts.
 LARGE = 200_000
@@ -44,10 +42,17 @@ Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
 SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
 `spliceai` and `nakdimon`).
 
-PyTorch writes ONNX in two ways, and both are here: `torch.onnx.export(.., dynamo=False)` traces a module
-with TorchScript, and `dynamo=True` takes `torch.export`. PyTorch itself judges.
+[Models that PyTorch writes](zoo-pytorch.md) have a page of their own. The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
 
-The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
+"""
+
+PYTORCH = """# Models that PyTorch writes
+
+`make test-zoo JUDGE=torch` compiles ONNX models that PyTorch writes from modules with random weights,
+and compares the results with those of the modules. PyTorch writes ONNX in two ways, and both are here:
+`torch.onnx.export(.., dynamo=False)` traces a module with TorchScript, and `dynamo=True` takes
+`torch.export`. What one of them cannot write, or writes with other numbers than the module's (tfcompile
+and ONNX Runtime then agree), is not here. [Models of others](zoo.md) says what the columns mean.
 
 """
 
@@ -77,9 +82,9 @@ def summary(rows):
             yield f"{mean(large):.2f} for the {len(large)} models that take the fastest other program at least 200 us."
 
 
-def page(rows):
-    """The page."""
-    text = HEAD + "\n".join(summary(rows)) + "\n"
+def page(head, rows):
+    """A page."""
+    text = head + "\n".join(summary(rows)) + "\n"
     sections = {}
     for row in rows:
         # Packages with models, by their judge, and the other sources.
@@ -106,31 +111,43 @@ def table(entries):
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def sources():
+    """What tests/zoo/models.toml says about packages and frameworks."""
+    found = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())["source"]
+    return [source for source in found if not source.get("open_only")]
+
+
 def named():
-    """Models and packages that the table names."""
-    sources = tomllib.loads((ROOT / "tests/zoo/models.toml").read_text())["source"]
-    sources = [source for source in sources if not source.get("open_only")]
-    models = {f"{source['name']}/{name}" for source in sources for name in source.get("models", [])}
-    packages = {package.removeprefix("npm:") for source in sources for package in source.get("packages", [])}
-    return models, packages
+    """Packages that the table names."""
+    return {package.removeprefix("npm:") for source in sources() for package in source.get("packages", [])}
+
+
+def built():
+    """The package and the judge of models that frameworks build, by the name of the model."""
+    parts = [(source, name) for source in sources() for name in source.get("models", [])]
+    return {f"{source['name']}/{name}": {"package": source["package"], "judge": source["judge"]} for source, name in parts}
 
 
 def main():
-    rows = json.loads((ROOT / "docs/zoo.json").read_text())
-    models, packages = named()
-    built = lambda row: "==" not in row["package"] and "@" not in row["package"]
-    recorded = {row["model"] for row in rows if built(row)}
-    held = {row["package"].removeprefix("npm:") for row in rows if not built(row)}
-    if gone := sorted(recorded - models) + sorted(held - packages):
+    recorded = json.loads((ROOT / "docs/zoo.json").read_text())
+    models, packages = built(), named()
+    held = {row["package"].removeprefix("npm:") for row in recorded if "package" in row}
+    found = {row["model"] for row in recorded if "package" not in row}
+    if gone := sorted(found - set(models)) + sorted(held - packages):
         sys.exit(f"docs/zoo.json has {', '.join(gone)}, which tests/zoo/models.toml does not name")
-    text = page(rows)
-    if left := sorted(models - recorded) + sorted(packages - held):
-        listed = ", ".join(f"`{name}`" for name in left)
-        text += "\n## Not recorded yet\n\n" + textwrap.fill(listed + ".", 100) + "\n"
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text)
-    elif PAGE.read_text() != text:
-        sys.exit("docs/zoo.md differs from docs/zoo.json: run scripts/zoo/page.py")
+    if left := sorted(set(models) - found) + sorted(packages - held):
+        sys.exit(f"docs/zoo.json has no {', '.join(left)}: run scripts/zoo/zoo.sh --record docs/zoo.json")
+    rows = [{**models.get(row["model"], {}), **row} for row in recorded]
+    pages = {
+        "zoo": page(HEAD, [row for row in rows if row["judge"] != "torch"]),
+        "zoo-pytorch": page(PYTORCH, [row for row in rows if row["judge"] == "torch"]),
+    }
+    for name, text in pages.items():
+        path = ROOT / f"docs/{name}.md"
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"docs/{name}.md differs from docs/zoo.json: run scripts/zoo/page.py")
 
 
 if __name__ == "__main__":

@@ -2,15 +2,16 @@
 
     make.py [--sizes COUNT] [--exporter dynamo|script] FAMILY NAME DIR [SOURCES]
 
-FAMILY is a module beside this one, with a function build(NAME). It returns a function and its inputs, a
-dictionary of arrays; weights are random, with seed 0. Writes DIR/model (a SavedModel), DIR/model.jax (an
-artifact of jax.export), or with an exporter of PyTorch DIR/model.onnx, DIR/in.npz, and DIR/want.npz, both by the names of feeds and fetches. SOURCES is a
-directory that some families read.
+FAMILY is a module beside this one, with a function build(NAME), or build(NAME, EXPORTER) for PyTorch. It returns a
+function and its inputs, a dictionary of arrays; weights are random, with seed 0. Writes DIR/model (a SavedModel),
+DIR/model.jax (an artifact of jax.export), or with an exporter of PyTorch DIR/model.onnx; and DIR/in.npz and
+DIR/want.npz, both by the names of feeds and fetches. SOURCES is a directory that some families read.
 
 With --sizes, sizes are open in the SavedModel: of inputs of whole numbers [ROWS, WORDS, ...], those of texts,
 dimension 1 with the names w0, w1, ..., one for each length, and the leading dimension that all inputs share. A module
 can state the largest sizes of a network: OPEN[NAME], such as {"w0": 512} for texts of up to 512 words and one row, or
-{"w0": (3, 48), "batch": 4} for texts of 3 words or more and up to 4 rows.
+{"w0": (3, 48), "batch": 4} for texts of 3 words or more and up to 4 rows. With DIMENSIONS[NAME], other dimensions are
+open: names by input and dimension.
 Inputs and results are those of that many runs of random sizes, by the names "batch=3,w0=17/NAME", and DIR/flags has
 the flags of tfcompile for the range. Of large inputs, sizes are smaller.
 """
@@ -24,7 +25,7 @@ os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_L
 import numpy as np
 
 
-def write_saved_model(directory, function, inputs, variables, count, largest):
+def write_saved_model(directory, function, inputs, variables, count, largest, dimensions):
     """Saves a function of TensorFlow's tensors that reads these variables. Returns feeds and results."""
     import tensorflow as tf
 
@@ -32,7 +33,7 @@ def write_saved_model(directory, function, inputs, variables, count, largest):
     module.variables_read = variables
     tensors = lambda results: [leaf for leaf in tf.nest.flatten(results) if tf.is_tensor(leaf)]
     signature = tf.function(lambda **x: {f"y{k}": leaf for k, leaf in enumerate(tensors(function(**x)))})
-    names, most = open_dimensions(inputs, largest) if count else ({}, {})
+    names, most = open_dimensions(inputs, largest, dimensions) if count else ({}, {})
     shape = lambda name, value: [None if (name, d) in names else size for d, size in enumerate(value.shape)]
     specs = {name: tf.TensorSpec(shape(name, value), value.dtype, name=name) for name, value in inputs.items()}
     signature = signature.get_concrete_function(**specs)
@@ -158,7 +159,7 @@ def write_onnx(directory, module, inputs, exporter, count, largest, dimensions):
     with torch.no_grad():
         options["output_names"] = list(run(inputs))
         if exporter == "script":
-            options.update(opset_version=17, dynamic_axes=axes)
+            options.update(opset_version=18, dynamic_axes=axes)
         else:
             options.update(dynamic_shapes=(tuple(axes.values()),) if count else None)
         torch.onnx.export(flat, tensors(inputs), directory / "model.onnx", **options)
@@ -176,14 +177,13 @@ def main():
     parser.add_argument("sources", nargs="*")
     options = parser.parse_args()
     family = importlib.import_module(options.family)
-    function, inputs, *variables = family.build(options.name)
+    exporter = [options.exporter] if options.exporter else []
+    function, inputs, *variables = family.build(options.name, *exporter)
     largest = getattr(family, "OPEN", {}).get(options.name)
-    if options.exporter:
-        dimensions = getattr(family, "DIMENSIONS", {}).get(options.name)
-        feeds, results = write_onnx(options.directory, function, inputs, options.exporter, options.sizes, largest, dimensions)
-    else:
-        write = write_saved_model if variables else write_jax
-        feeds, results = write(options.directory, function, inputs, *(variables or [None]), options.sizes, largest)
+    dimensions = getattr(family, "DIMENSIONS", {}).get(options.name)
+    write = write_onnx if exporter else write_saved_model if variables else write_jax
+    with_sizes = options.sizes, largest, dimensions
+    feeds, results = write(options.directory, function, inputs, *(exporter or variables or [None]), *with_sizes)
     np.savez(options.directory / "in.npz", **feeds)
     np.savez(options.directory / "want.npz", **results)
 

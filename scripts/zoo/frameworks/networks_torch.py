@@ -115,18 +115,6 @@ def rotary():
     return Function(function), {"x": numbers(2, 4, 9, 16), "positions": whole(100, 2, 9)}
 
 
-def rotary_complex():
-    """Rotary embeddings as products of complex numbers."""
-    frequencies = 1.0 / 10000 ** (torch.arange(0, 16, 2) / 16)
-    turns = torch.polar(torch.ones(9, 8), torch.outer(torch.arange(9).float(), frequencies))
-
-    def function(x):
-        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
-        return torch.view_as_real(pairs * turns[None, None]).flatten(3)
-
-    return Function(function), {"x": numbers(2, 4, 9, 16)}
-
-
 # Convolutions, norms, and images.
 
 
@@ -172,10 +160,6 @@ def interpolation(names):
     return Function(function), {"x": numbers(1, 3, 8, 10)}
 
 
-def antialias():
-    return Function(lambda x: F.interpolate(x, size=(5, 6), mode="bilinear", antialias=True)), {"x": numbers(1, 3, 16, 12)}
-
-
 def sampling():
     """Images read at places of a grid, with all modes."""
     def function(x, grid):
@@ -191,23 +175,6 @@ def spatial_transformer():
         return F.grid_sample(x, F.affine_grid(theta, x.shape, align_corners=False), align_corners=False)
 
     return Function(function, nn.Linear(3, 6)), {"x": numbers(2, 3, 8, 10)}
-
-
-def shuffles():
-    def function(x):
-        return F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), F.channel_shuffle(x, 4), x.roll((1, -2), (2, 3)), x.flip(-1), \
-            x.rot90(1, (2, 3)), x.unfold(2, 4, 2), x.repeat_interleave(2, 1), x.tile(1, 2, 1, 1)
-
-    return Function(function), {"x": numbers(2, 8, 6, 10)}
-
-
-def pools():
-    def function(x):
-        return F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, (3, 2)), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), \
-            F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.max_pool2d(x, 3, 2, 1, ceil_mode=True), \
-            F.max_pool2d(x, 2, return_indices=True), F.lp_pool2d(x, 2, 3), F.max_pool2d(x, 3, 1, 2, dilation=2)
-
-    return Function(function), {"x": numbers(2, 3, 12, 10)}
 
 
 def unpool():
@@ -407,15 +374,15 @@ def regions():
 
 
 NETWORKS = {
-    "lstm": lstm, "lstm_deep": lambda: lstm(num_layers=2, bidirectional=True), "lstm_projected": lambda: lstm(proj_size=8),
+    "lstm": lstm, "lstm_deep": lambda: lstm(num_layers=2, bidirectional=True),
     "gru": lambda: lstm(nn.GRU), "gru_deep": lambda: lstm(nn.GRU, num_layers=2, bidirectional=True), "rnn": lambda: lstm(nn.RNN),
     "rnn_relu": lambda: lstm(nn.RNN, nonlinearity="relu", bidirectional=True), "lstm_states": lstm_with_states, "packed": packed, "cells": cells,
     "attention": attention, "attention_masked": attention_masked, "encoder": encoder, "decoder": decoder,
-    "transformer": whole_transformer, "scaled_attention": scaled_attention, "grouped_attention": grouped_attention, "rotary": rotary, "rotary_complex": rotary_complex,
+    "transformer": whole_transformer, "scaled_attention": scaled_attention, "grouped_attention": grouped_attention, "rotary": rotary,
     "transposed": transposed, "convolutions": convolutions, "norms": norms,
     "interpolation": lambda: interpolation(["nearest", "bilinear"]), "interpolation_area": lambda: interpolation(["area"]),
-    "interpolation_exact": lambda: interpolation(["nearest-exact"]), "interpolation_cubic": lambda: interpolation(["bicubic"]), "antialias": antialias,
-    "sampling": sampling, "spatial_transformer": spatial_transformer, "shuffles": shuffles, "pools": pools, "unpool": unpool, "folds": folds, "pads": pads,
+    "interpolation_exact": lambda: interpolation(["nearest-exact"]), "interpolation_cubic": lambda: interpolation(["bicubic"]),
+    "sampling": sampling, "spatial_transformer": spatial_transformer, "unpool": unpool, "folds": folds, "pads": pads,
     "scripted_loop": lambda: script(scripted_loop, {"x": numbers(3, 4)}, 7),
     "scripted_search": lambda: script(scripted_search, {"x": generator.uniform(1, 9, 6).astype(np.float32)}),
     "scripted_list": lambda: script(scripted_list, {"x": numbers(5, 4)}),
@@ -425,6 +392,6 @@ NETWORKS = {
 }
 
 
-def build(name):
+def build(name, _exporter):
     torch.manual_seed(0)
     return NETWORKS[name]()

@@ -3,36 +3,23 @@
 import numpy as np
 import transformers
 
-SMALL = dict(
-    hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, vocab_size=200,
-    max_position_embeddings=64, d_model=64, n_embd=64, n_layer=2, n_head=4, n_positions=64, num_layers=2,
-    num_heads=4, d_ff=96, d_kv=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-    decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, dim=64, hidden_dim=96, n_layers=2,
-    n_heads=4, word_embed_proj_dim=64, ffn_dim=96, num_decoder_layers=2,
-)
-OPTIONS = {
-    "Albert": dict(embedding_size=32, num_hidden_groups=1),
+import transformers_parts
+from transformers_parts import SMALL
+
+OPTIONS = transformers_parts.OPTIONS | {
     "Beit": dict(image_size=64),
     "BigBird": dict(block_size=4, num_random_blocks=1, attention_type="block_sparse"),
     "Dinov2": dict(image_size=64, patch_size=16),
-    "Electra": dict(embedding_size=32),
-    "GPTJ": dict(rotary_dim=8),
     "GPTNeo": dict(attention_types=[[["global", "local"], 1]], window_size=8),
     "Gemma": dict(num_key_value_heads=1, head_dim=16),
     "Llama": dict(num_key_value_heads=4),
     "LongT5": dict(local_radius=3, global_block_size=4, encoder_attention_type="transient-global"),
     "Mistral": dict(num_key_value_heads=2, sliding_window=8),
-    "RegNet": dict(hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 2, 1], groups_width=8, embedding_size=16),
-    "ResNet": dict(hidden_sizes=[32, 64, 96, 128], depths=[1, 1, 2, 1], embedding_size=16),
     "ViT": dict(image_size=64),
     "Wav2Vec2": dict(
         conv_dim=(32, 32, 32), conv_stride=(5, 2, 2), conv_kernel=(10, 3, 2), num_conv_pos_embeddings=16,
         num_conv_pos_embedding_groups=4, do_stable_layer_norm=True, feat_extract_norm="layer",
         mask_time_prob=0.0, mask_feature_prob=0.0,
-    ),
-    "Whisper": dict(
-        num_mel_bins=20, max_source_positions=32, max_target_positions=24, pad_token_id=0,
-        decoder_start_token_id=1, bos_token_id=1, eos_token_id=2, suppress_tokens=None, begin_suppress_tokens=None,
     ),
 }
 HEADS = {
@@ -50,8 +37,7 @@ def build(name):
     tokens = lambda *shape: generator.integers(3, 200, shape).astype(np.int32)
     numbers = lambda *shape: generator.standard_normal(shape).astype(np.float32)
     if name == "CLIP":
-        part = dict(SMALL, projection_dim=32, image_size=32, patch_size=8, eos_token_id=199)
-        config = transformers.CLIPConfig(text_config=part, vision_config=part, projection_dim=32)
+        config = transformers_parts.config_of(name)
         inputs = {"input_ids": tokens(1, 16), "pixel_values": numbers(1, 3, 32, 32)}
     else:
         small = {} if name in ("RegNet", "ResNet") else SMALL

@@ -6,11 +6,11 @@ import torch
 generator = np.random.default_rng(0)
 # Height and width, if not 96.
 SIZES = {
-    "inception_v3": 128, "vit": 64, "swin_v2_t": 64, "swin_t": 64, "maxvit": 64, "raft_small": 128, "ssdlite320_mobilenet_v3_large": 320,
-    "ssd300_vgg16": 300, "fasterrcnn_mobilenet_v3_large_320_fpn": 128, "retinanet_resnet50_fpn": 128, "fcos_resnet50_fpn": 128,
-    "maskrcnn_resnet50_fpn": 128, "keypointrcnn_resnet50_fpn": 128, "fasterrcnn_resnet50_fpn": 128,
+    "inception_v3": 128, "swin_v2_t": 64, "swin_t": 64, "raft_small": 128, "ssd300_vgg16": 300, "fasterrcnn_mobilenet_v3_large_320_fpn": 128,
+    "retinanet_resnet50_fpn": 128, "fcos_resnet50_fpn": 128, "maskrcnn_resnet50_fpn": 128, "keypointrcnn_resnet50_fpn": 128,
+    "fasterrcnn_resnet50_fpn": 128,
 }
-VIDEOS = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "swin3d_t", "mvit_v2_s")
+VIDEOS = ("r3d_18", "mc3_18", "r2plus1d_18", "swin3d_t")
 
 
 class Detector(torch.nn.Module):
@@ -58,11 +58,8 @@ def torchvision_network(name):
     import torchvision
     from torchvision.models import detection, optical_flow
 
-    if name == "vit":
-        return torchvision.models.VisionTransformer(64, 16, 2, 4, 96, 192, num_classes=10)
-    if name == "maxvit":
-        return torchvision.models.MaxVit((64, 64), 16, 4, [16, 32], 8, [1, 1], 0.0, num_classes=10)
-    options = {"weights_backbone": None} if name in torchvision.models.list_models(detection) + torchvision.models.list_models(torchvision.models.segmentation) else {}
+    with_backbones = torchvision.models.list_models(detection) + torchvision.models.list_models(torchvision.models.segmentation)
+    options = {"weights_backbone": None} if name in with_backbones else {}
     if name in ("googlenet", "inception_v3"):
         options.update(aux_logits=False, init_weights=True)
     network = torchvision.models.get_model(name, weights=None, **options)
@@ -73,7 +70,6 @@ def torchvision_network(name):
         for part in (network, getattr(network, "roi_heads", None)):
             if hasattr(part, "score_thresh"):
                 part.score_thresh = 0.0
-        for part in (network, getattr(network, "roi_heads", None)):
             if hasattr(part, "detections_per_img"):
                 part.detections_per_img = 10
     if name in torchvision.models.list_models(torchvision.models.segmentation):
@@ -83,7 +79,7 @@ def torchvision_network(name):
     return Flow(network) if name in torchvision.models.list_models(optical_flow) else network
 
 
-def build(name):
+def build(name, _exporter):
     torch.manual_seed(0)
     if name.startswith("timm."):
         import timm
@@ -99,6 +95,4 @@ def build(name):
         return network, {"image": generator.random((3, size, size)).astype(np.float32)}
     if isinstance(network, Flow):
         return network, {"first": image[None], "second": np.roll(image, 2, 2)[None]}
-    if name == "s3d":
-        image = np.repeat(image, 4, 1)
     return network, {"image": image[None]}
