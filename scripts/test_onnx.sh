@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all node tests of ONNX's package, which its scripts generate once, and the models of ONNX
-# Runtime's ops with its answers, compiled and with the evaluator. Then compares recurrent layers of
-# open sizes with ONNX Runtime.
+# Runtime's ops with its answers, compiled and with the evaluator. Then runs the tests with open
+# sizes, and compares layers and images of open sizes with ONNX Runtime.
 #   scripts/test_onnx.sh
 set -eu
 
@@ -18,4 +18,5 @@ fi
 tool=${ONNX_CASES:-target/release/onnx-cases}
 "$tool" --known tests/onnx/known_failures.toml "$cases"
 "$tool" --known tests/onnx/known_failures.toml --evaluator "$cases"
+"$python" scripts/onnx/open_cases.py "${TFCOMPILE:-target/release/tfcompile}" "$cases"
 "$python" scripts/onnx/open_sizes.py "${TFCOMPILE:-target/release/tfcompile}"

@@ -2,8 +2,8 @@
 
     open_sizes.py TFCOMPILE
 
-Each is compiled for 1 to 12 times (other nodes: 6 to 24) and 1 to 4 rows, and run at several sizes. The last line
-counts the runs; the exit status is 1 if one differs.
+Each is compiled for 1 to 12 times (other nodes: 6 to 24, and widths of 5 to 20) and 1 to 4 rows, and run at several
+sizes. The last line counts the runs; the exit status is 1 if one differs.
 """
 
 import itertools
@@ -73,6 +73,7 @@ def nodes(generator):
     for mode in ("constant", "reflect", "edge", "wrap"):
         pads = constants(p=np.array([0, 0, 2, 0, 0, 5]))
         yield f"pads, {mode}", image, float32, node("Pad", ["p"], mode=mode), pads
+    yield from pictures(normal, node)
     rows = ["time", 6]
     yield "gathered elements", text, float32, node("GatherElements", ["i"], axis=1), dict(i=text)
     yield "four gathered elements", text, float32, node("GatherElements", ["i"], axis=1), dict(i=["batch", 4, 6])
@@ -98,6 +99,61 @@ def nodes(generator):
     yield "cut transform", ["batch", "time", 2], float32, node("DFT", ["length"], axis=1), constants(length=np.int64(5))
 
 
+def pictures(normal, node):
+    """Nodes over images whose height and width are open, like those of nodes()."""
+    picture, float32 = ["batch", 4, "time", "wide"], TensorProto.FLOAT
+    features = constants(s=normal(4), b=normal(4))
+    yield "mean of images", picture, float32, node("GlobalAveragePool"), []
+    yield "largest of images", picture, float32, node("GlobalMaxPool"), []
+    yield "norm of images", picture, float32, node("GlobalLpPool"), []
+    yield "instance normalization", picture, float32, node("InstanceNormalization", ["s", "b"]), features
+    yield "mean and variance of features", picture, float32, node("MeanVarianceNormalization", axes=[0, 2, 3]), []
+    yield "local response", picture, float32, node("LRN", size=3), []
+    yield "lower triangles", picture, float32, node("Trilu", upper=0), []
+    for automatic in ("SAME_UPPER", "SAME_LOWER"):
+        for kernel, stride in ((3, 2), (2, 2), (4, 3)):
+            window = dict(kernel_shape=[kernel, kernel], strides=[stride, stride], auto_pad=automatic)
+            yield f"largest, {window}", picture, float32, node("MaxPool", **window), []
+            yield f"mean, {window}", picture, float32, node("AveragePool", **window), []
+            filters = constants(w=normal(5, 4, kernel, kernel))
+            yield f"convolution, {window}", picture, float32, node("Conv", ["w"], **window), filters
+    for kernel, stride, pad in ((2, 2, 0), (3, 2, 0), (3, 2, 1)):
+        window = dict(kernel_shape=[kernel, kernel], strides=[stride, stride], pads=[pad] * 4)
+        yield f"largest, rounded up, {window}", picture, float32, node("MaxPool", ceil_mode=1, **window), []
+        yield f"mean, rounded up, {window}", picture, float32, node("AveragePool", ceil_mode=1, **window), []
+        yield f"norm, {window}", picture, float32, node("LpPool", p=2, **window), []
+    for more in (dict(strides=[2, 2]), dict(strides=[2, 3], pads=[1, 1, 0, 1], output_padding=[1, 0]), dict(dilations=[2, 1], group=2),
+                 dict(strides=[2, 2], auto_pad="SAME_UPPER")):
+        filters = constants(w=normal(4, 3, 3, 3), b=normal(3 * more.get("group", 1)))
+        yield f"transposed convolution, {more}", picture, float32, node("ConvTranspose", ["w", "b"], **more), filters
+    for mode in ("DCR", "CRD"):
+        yield f"depth to space, {mode}", picture, float32, node("DepthToSpace", blocksize=2, mode=mode), []
+    yield from resizes(picture, node)
+
+
+def resizes(picture, node):
+    """Resizing of images whose height and width are open, like nodes()."""
+    float32 = TensorProto.FLOAT
+    # By a fractional size, ONNX Runtime aligns corners otherwise than ONNX's tests. It also rounds
+    # places to float32, which matters where one of two elements is copied.
+    whole, exact, broken = [1, 1, 2, 3], [1, 1, 0.625, 1.5], [1, 1, 0.6, 1.7]
+    for coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):
+        for mode in ("nearest", "linear", "cubic"):
+            fractions = () if coordinates == "align_corners" else (exact if mode == "nearest" else broken,)
+            for scales in (whole, *fractions):
+                more = dict(mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor" if coordinates == "asymmetric" else "round_prefer_floor")
+                yield f"resize by {scales}, {more}", picture, float32, node("Resize", ["", "k"], **more), constants(k=np.float32(scales))
+            if mode == "nearest":
+                continue
+            sizes = node("Resize", ["", "", "k"], axes=[2, 3], mode=mode, coordinate_transformation_mode=coordinates)
+            yield f"resize to sizes, {mode}, {coordinates}", picture, float32, sizes, constants(k=np.int64([9, 14]))
+    for nearest in ("round_prefer_ceil", "ceil", "floor"):
+        more = dict(nearest_mode=nearest, coordinate_transformation_mode="half_pixel")
+        yield f"resize, {nearest}", picture, float32, node("Resize", ["", "k"], **more), constants(k=np.float32(exact))
+    excluded = dict(mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5)
+    yield "resize without what is outside", picture, float32, node("Resize", ["", "k"], **excluded), constants(k=np.float32(whole))
+
+
 def model_of_node(shape, element_type, node, more):
     """A model of one node, whose further inputs are constants or have shapes. Returns it and the inputs by name."""
     info = helper.make_tensor_value_info
@@ -117,7 +173,7 @@ def compare(tool, folder, model, times, runs):
     session = onnxruntime.InferenceSession(path)
     names = [output.name for output in session.get_outputs()]
     own = {size for given_input in session.get_inputs() for size in given_input.shape}
-    ranges = {"time": times, "batch": "1..4"}
+    ranges = {"time": times, "batch": "1..4", "wide": "5..20"}
     dims = [word for name, sizes in ranges.items() if name in own for word in ("--dim", f"{name}={sizes}")]
     for arrays in runs:
         np.savez(given, **arrays)
@@ -167,7 +223,7 @@ def main():
             add(f"{op}, {direction}, lengths: {has_lengths}", compare(tool, folder, layer, "1..12", runs))
         for name, shape, element_type, node, more in nodes(generator):
             single, feeds = model_of_node(shape, element_type, node, more)
-            sizes = [{"time": time, "batch": batch} for time, batch in ((6, 1), (13, 3), (24, 4), (17, 2))]
+            sizes = [dict(zip(("time", "batch", "wide"), size)) for size in ((6, 1, 9), (13, 3, 5), (24, 4, 20), (17, 2, 16))]
             runs = [arrays_of(feeds, size) for size in sizes]
             add(name, compare(tool, folder, single, "6..24", runs))
     print(f"{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")

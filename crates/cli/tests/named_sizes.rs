@@ -1,6 +1,7 @@
 //! Programs whose callers choose sizes: `--dim batch=1..64` and `--size batch=7`.
 
 mod exact;
+mod images;
 mod lists;
 mod matrices;
 mod trees;

@@ -45,6 +45,18 @@ impl Builder {
         }
     }
 
+    /// Returns a size times a positive number, divided by another one and rounded down.
+    pub fn size_fraction(&mut self, a: Size, multiple: i64, divisor: i64) -> Result<Option<Size>> {
+        let product = Polynomial::default().plus(&self.polynomial_of(a), multiple);
+        let quotient = product.and_then(|product| {
+            product.quotient(&Polynomial::constant(divisor), &|atom| self.range_of(atom))
+        });
+        match quotient {
+            Some(quotient) => self.size_of(&quotient),
+            None => Ok(None),
+        }
+    }
+
     /// Returns a size of the entry for use in the innermost scope.
     pub fn size_of_entry(&mut self, id: InstructionId) -> Result<InstructionId> {
         let polynomial = self.polynomial_of_scope(0, id);

@@ -38,7 +38,11 @@ pub(crate) const OTHERS: &str = "\
     XlaSetDynamicDimensionSize XlaSort XlaSvd XlaVariadicSort";
 
 /// Ops whose rules see whole arrays if only the batch is bounded, and otherwise true sizes.
-const WINDOWS: &str = "AvgPool Conv2D DepthwiseConv2dNative MaxPool MaxPoolV2";
+const WINDOWS: &str = "\
+    AvgPool AvgPool3D Conv2D Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthToSpace DepthwiseConv2dNative \
+    DepthwiseConv2dNativeBackpropInput MaxPool MaxPool3D MaxPoolV2 ResizeBilinear ResizeNearestNeighbor SpaceToDepth \
+    OnnxConvTranspose OnnxDepthToSpace OnnxGlobalAveragePool OnnxGlobalLpPool OnnxGlobalMaxPool OnnxGroupNormalization \
+    OnnxInstanceNormalization OnnxLpPool OnnxMeanVarianceNormalization OnnxResize OnnxSpaceToDepth OnnxUpsample";
 
 type Ops = LazyLock<HashSet<&'static str>>;
 

@@ -31,25 +31,23 @@ enum Open {
 
 const ALIGNED: [Aligned; 6] = [
     Aligned {
-        ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu",
+        ops: "OnnxMsFastGelu OnnxMsGelu OnnxMsQLinearLeakyRelu OnnxMsQLinearSigmoid OnnxMsQuickGelu OnnxMsTrilu \
+              OnnxTrilu",
         open: Open::All,
     },
     Aligned {
-        ops: "AdjustHue AdjustSaturation HSVToRGB OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
+        ops: "AdjustHue AdjustSaturation HSVToRGB LRN OnnxMatMulInteger OnnxMsBiasGelu OnnxMsBiasSplitGelu \
               OnnxMsMatMulIntegerToFloat OnnxMsMatMulNBits OnnxQLinearMatMul RGBToHSV",
         open: Open::AllButLast(1),
     },
-    Aligned {
-        ops: "Cholesky MatrixDeterminant MatrixInverse OnnxMsTrilu OnnxTrilu",
-        open: Open::AllButLast(2),
-    },
+    Aligned { ops: "Cholesky MatrixDeterminant MatrixInverse", open: Open::AllButLast(2) },
     Aligned {
         ops: "OnnxLayerNormalization OnnxRMSNormalization OnnxSimplifiedLayerNormalization",
         open: Open::BeforeAxis,
     },
-    Aligned { ops: "OnnxLpNormalization", open: Open::AllButAxis },
+    Aligned { ops: "OnnxHardmax OnnxLpNormalization", open: Open::AllButAxis },
     Aligned {
-        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization",
+        ops: "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 OnnxBatchNormalization OnnxLRN",
         open: Open::AllButFeatures,
     },
 ];

@@ -133,15 +133,41 @@ impl NodeContext<'_, '_> {
                 }
                 self.fail_unless(ASSERT, is_valid, &message)?;
             }
-            if !takes_expected {
-                continue;
+            if takes_expected {
+                let size = Size { bound: expected.bound, size: expected.is_bounded.then_some(wanted) };
+                inputs[place.input] = Some(self.cut(id, place.dimension, size)?);
             }
-            let mut split = self.split(id)?;
-            split.data = self.slice_in(split.data, place.dimension, 0, expected.bound)?;
-            split.sizes[place.dimension] = if expected.is_bounded { Some(wanted) } else { None };
-            inputs[place.input] = Some(self.bounded(split.data, &split.sizes)?);
         }
         Ok(())
+    }
+
+    /// Gives a dimension another size, which is at most the bound.
+    fn cut(&mut self, id: InstructionId, dimension: usize, size: Size) -> Result<InstructionId> {
+        let mut split = self.split(id)?;
+        split.data = self.slice_in(split.data, dimension, 0, size.bound)?;
+        split.sizes[dimension] = size.size;
+        self.bounded(split.data, &split.sizes)
+    }
+
+    /// Gives a dimension of data-dependent size the one that the node needs. A run in which it has
+    /// another one fails.
+    pub(crate) fn with_needed_size(
+        &mut self,
+        id: InstructionId,
+        dimension: usize,
+        size: i64,
+    ) -> Result<InstructionId> {
+        if !self.array(id).dimensions[dimension].is_dynamic {
+            return Ok(id);
+        }
+        let bound = self.sizes(id)[dimension];
+        let (own, wanted) = (self.true_size(id, dimension)?, self.s32(size)?);
+        let is_valid = self.compare(ComparisonDirection::Eq, own, wanted)?;
+        let message = format!("dimension {dimension} must have {size} elements");
+        let never = size > bound || self.level() == 0 && self.known_integer(is_valid, 0) == Some(0);
+        self.check(!never, || format!("{message}; it has at most {bound}: change the ranges of sizes"))?;
+        self.fail_unless(ASSERT, is_valid, &message)?;
+        self.cut(id, dimension, Size::known(size))
     }
 
     /// Fails the run if a scalar is false. `target` is [`ASSERT`] or its form that ends the

@@ -4,6 +4,7 @@ pub(crate) mod colors;
 pub(crate) mod crops;
 pub(crate) mod non_max_suppression;
 pub(crate) mod patches;
+pub(crate) mod resample;
 pub(crate) mod resize;
 pub(crate) mod suppression;
 

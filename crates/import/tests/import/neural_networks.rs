@@ -183,7 +183,7 @@ fn invalid_shapes_and_attributes_are_refused_with_the_node_and_the_reason() {
             vec![ints("ksize", &[1, 1, 1, 2]), ones.clone(), same.clone()],
             "means over these dimensions are not defined",
         ),
-        ("SpaceToDepth", &[image], vec![int("block_size", 3)], "multiples of block_size 3"),
+        ("SpaceToDepth", &[image], vec![int("block_size", 3)], "does not divide into blocks of 3"),
         ("DepthToSpace", &[image], vec![int("block_size", 3)], "square of block_size 3"),
         ("LRN", &[image], vec![int("depth_radius", -1)], "depth_radius"),
     ];

@@ -90,10 +90,10 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `Unpack(x)`: one output for each index of a dimension.
 fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
-    let mut sizes = cx.sizes(x);
     let axis = cx.attributes().int_or("axis", 0)?;
-    let axis = cx.dimension(axis, sizes.len())?;
-    check_known(cx, x, axis)?;
+    let axis = cx.dimension(axis, cx.rank(x))?;
+    let x = cx.with_needed_size(x, axis, cx.node().output_types.len() as i64)?;
+    let mut sizes = cx.sizes(x);
     let count = sizes.remove(axis);
     check_outputs(cx, count)?;
     (0..count)
@@ -148,7 +148,7 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 
 /// Splits a dimension of data-dependent size into parts of equal size. A run in which they would
 /// not be equal fails, unless the size is known to be a multiple.
-fn split_bounded(
+pub(crate) fn split_bounded(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     axis: usize,
@@ -182,13 +182,17 @@ fn split_bounded(
 /// `SplitV(x, sizes, axis)`. One size may be -1, which means the rest.
 fn split_v(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
-    let sizes = cx.sizes(x);
     let mut parts = cx.constant_i64s(1)?;
     let axis = cx.constant_i64(2)?;
-    let axis = cx.dimension(axis, sizes.len())?;
-    check_known(cx, x, axis)?;
+    let axis = cx.dimension(axis, cx.rank(x))?;
     check_outputs(cx, parts.len() as i64)?;
     let known = parts.iter().filter(|&&size| size != -1).try_fold(0i64, |sum, &size| sum.checked_add(size));
+    let x = match known {
+        Some(size) if !parts.contains(&-1) => cx.with_needed_size(x, axis, size)?,
+        _ => x,
+    };
+    check_known(cx, x, axis)?;
+    let sizes = cx.sizes(x);
     let rest = known.map(|known| sizes[axis] - known);
     if let (Some(rest), Some(open)) = (rest, parts.iter_mut().find(|size| **size == -1)) {
         *open = rest;

@@ -34,20 +34,18 @@ fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, vector) = format.merge_blocks(cx, x)?;
     let sizes = cx.sizes(x);
     cx.check_rank("the input", &sizes, 4)?;
-    cx.check(format.spatial.iter().all(|&d| sizes[d] % block == 0), || {
-        format!("height and width of {} are not multiples of block_size {block}", list(&sizes))
-    })?;
-    let [h, w] = [sizes[format.spatial[0]] / block, sizes[format.spatial[1]] / block];
-    let features = cx.checked_product(&[block * block, sizes[format.feature]])?;
-    let y = if format.feature == 3 {
-        let x = cx.reshape(x, &[sizes[0], h, block, w, block, sizes[3]])?;
-        let x = cx.transpose(x, &[0, 1, 3, 2, 4, 5])?;
-        cx.reshape(x, &[sizes[0], h, w, features])?
+    let (x, h) = in_blocks(cx, x, format.spatial[0], block)?;
+    let (x, w) = in_blocks(cx, x, format.spatial[1], block)?;
+    let features = Size::known(cx.checked_product(&[block * block, sizes[format.feature]])?);
+    let (all, block) = (cx.all_sizes(x)?, Size::known(block));
+    let (split, order, result) = if format.feature == 3 {
+        ([all[0], h, block, w, block, all[3]], [0, 1, 3, 2, 4, 5], [all[0], h, w, features])
     } else {
-        let x = cx.reshape(x, &[sizes[0], sizes[1], h, block, w, block])?;
-        let x = cx.transpose(x, &[0, 3, 5, 1, 2, 4])?;
-        cx.reshape(x, &[sizes[0], features, h, w])?
+        ([all[0], all[1], h, block, w, block], [0, 3, 5, 1, 2, 4], [all[0], features, h, w])
     };
+    let x = cx.reshape_to(x, &split)?;
+    let x = cx.transpose(x, &order)?;
+    let y = cx.reshape_to(x, &result)?;
     format.split_blocks(cx, y, vector)
 }
 
@@ -65,19 +63,27 @@ fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             list(&sizes)
         )
     })?;
-    let features = features / (block * block);
-    let [h, w] = [sizes[format.spatial[0]], sizes[format.spatial[1]]];
-    let (high, wide) = (cx.checked_product(&[h, block])?, cx.checked_product(&[w, block])?);
-    let y = if format.feature == 3 {
-        let x = cx.reshape(x, &[sizes[0], h, w, block, block, features])?;
-        let x = cx.transpose(x, &[0, 1, 3, 2, 4, 5])?;
-        cx.reshape(x, &[sizes[0], high, wide, features])?
+    let features = Size::known(features / (block * block));
+    let all = cx.all_sizes(x)?;
+    let [n, h, w] = [all[0], all[format.spatial[0]], all[format.spatial[1]]];
+    let (high, wide) = (multiple(cx, h, block)?, multiple(cx, w, block)?);
+    let block = Size::known(block);
+    let (split, order, result) = if format.feature == 3 {
+        ([n, h, w, block, block, features], [0, 1, 3, 2, 4, 5], [n, high, wide, features])
     } else {
-        let x = cx.reshape(x, &[sizes[0], block, block, features, h, w])?;
-        let x = cx.transpose(x, &[0, 3, 4, 1, 5, 2])?;
-        cx.reshape(x, &[sizes[0], features, high, wide])?
+        ([n, block, block, features, h, w], [0, 3, 4, 1, 5, 2], [n, features, high, wide])
     };
+    let x = cx.reshape_to(x, &split)?;
+    let x = cx.transpose(x, &order)?;
+    let y = cx.reshape_to(x, &result)?;
     format.split_blocks(cx, y, vector)
+}
+
+/// A size times a number.
+pub(crate) fn multiple(cx: &mut NodeContext<'_, '_>, size: Size, times: i64) -> Result<Size> {
+    cx.checked_product(&[size.bound, times])?;
+    let product = cx.size_sum(Size::known(0), size, times)?;
+    product.ok_or_else(|| cx.invalid("the result is too large"))
 }
 
 /// Block sizes, and for each a pair (before, after) of elements to pad or crop.
@@ -173,7 +179,7 @@ fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
 
 /// Returns an array with room for whole blocks along a dimension, and their number. A run in which
 /// the dimension does not consist of whole blocks fails.
-fn in_blocks(
+pub(crate) fn in_blocks(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     dimension: usize,
@@ -181,8 +187,9 @@ fn in_blocks(
 ) -> Result<(InstructionId, Size)> {
     let sizes = cx.all_sizes(x)?;
     let size = sizes[dimension];
-    let apart =
-        || format!("the padded shape {} does not divide into blocks of {block}", list(&bounds(&sizes)));
+    let apart = || {
+        format!("dimension {dimension} of {} does not divide into blocks of {block}", list(&bounds(&sizes)))
+    };
     if size.size.is_none() {
         cx.check(size.bound % block == 0, apart)?;
         return Ok((x, Size::known(size.bound / block)));
@@ -242,9 +249,7 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     let (mut permutation, mut merged) = (vec![rank], vec![samples]);
     for (d, &block) in blocks.sizes.iter().enumerate() {
         permutation.extend([rank + 1 + d, d]);
-        cx.checked_product(&[sizes[d + 1].bound, block])?;
-        let size = cx.size_sum(Size::known(0), sizes[d + 1], block)?;
-        merged.push(size.ok_or_else(|| cx.invalid("the result is too large"))?);
+        merged.push(multiple(cx, sizes[d + 1], block)?);
     }
     permutation.extend(2 * rank + 1..apart.len());
     merged.extend(&sizes[rank + 1..]);

@@ -3,7 +3,9 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use bounded::{Reducer, list};
+use crate::ops::array::space_to_depth::multiple;
+use crate::ops::image::resample::{Resampling, repeated};
+use bounded::{Reducer, Size, bounds, list};
 use hlo::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
@@ -58,6 +60,14 @@ impl Sampling {
         (0..to).map(source).collect()
     }
 
+    /// The number of times that each pixel of the source is copied, if all are equally often.
+    fn repeats(self, from: i64, to: i64) -> Option<i64> {
+        let repeats = to / from;
+        let mut sources = (0..to).zip(self.nearest(from, to));
+        let is_regular = to % from == 0 && sources.all(|(pixel, s)| i64::from(s) == pixel / repeats);
+        is_regular.then_some(repeats)
+    }
+
     /// For each pixel of the result, its position among the source's pixels, clamped to the first
     /// and the last.
     fn positions(self, from: i64, to: i64) -> Vec<f32> {
@@ -82,14 +92,14 @@ fn check_images(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<()> {
 }
 
 /// Returns the two sizes at input 1, checked against the maximum.
-fn new_size(cx: &mut NodeContext<'_, '_>) -> Result<[i64; 2]> {
-    let sizes = cx.constant_i64s(1)?;
+fn new_size(cx: &mut NodeContext<'_, '_>) -> Result<[Size; 2]> {
+    let sizes = cx.bounded_i64s(1)?;
     match sizes[..] {
-        [h, w] if h > 0 && w > 0 => {
-            check_pixels(h.max(w))?;
+        [h, w] if h.bound > 0 && w.bound > 0 => {
+            check_pixels(h.bound.max(w.bound))?;
             Ok([h, w])
         }
-        _ => Err(cx.invalid(format!("size: expected two positive integers, got {}", list(&sizes)))),
+        _ => Err(cx.invalid(format!("size: expected two positive integers, got {}", list(&bounds(&sizes))))),
     }
 }
 
@@ -134,15 +144,16 @@ fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let size = new_size(cx)?;
     let sampling = Sampling::of_node(cx)?;
     for (dimension, (from, to)) in sizes[1..3].iter().copied().zip(size).enumerate() {
-        let sources = sampling.nearest(from, to);
-        // Repeating every pixel the same number of times needs no table.
-        let repeats = to / from;
-        let regular =
-            to % from == 0 && (0..to).zip(&sources).all(|(pixel, &s)| i64::from(s) == pixel / repeats);
-        x = if regular {
-            repeat(cx, x, dimension + 1, repeats)?
-        } else {
-            take(cx, x, dimension + 1, &sources)?
+        if is_open(cx, x, dimension + 1, to) {
+            x = open_nearest(cx, x, dimension + 1, to, sampling)?;
+            continue;
+        }
+        let to = to.bound;
+        x = match sampling.repeats(from, to) {
+            Some(1) => x,
+            // Repeating every pixel the same number of times needs no table.
+            Some(repeats) => repeated(cx, x, dimension + 1, repeats)?,
+            None => take(cx, x, dimension + 1, &sampling.nearest(from, to))?,
         };
     }
     Ok(x)
@@ -160,25 +171,6 @@ fn nearest_sources(cx: &NodeContext<'_, '_>, size: &[i64], resized: &[i64]) -> R
     Ok([sampling.nearest(height, resized[1]), sampling.nearest(width, resized[2])])
 }
 
-/// Repeats each slice of a dimension.
-fn repeat(
-    cx: &mut NodeContext<'_, '_>,
-    x: InstructionId,
-    dimension: usize,
-    times: i64,
-) -> Result<InstructionId> {
-    if times == 1 {
-        return Ok(x);
-    }
-    let mut sizes = cx.sizes(x);
-    let mut split = sizes.clone();
-    split.insert(dimension + 1, times);
-    let dimensions: Vec<usize> = (0..split.len()).filter(|&d| d != dimension + 1).collect();
-    sizes[dimension] = cx.checked_product(&[sizes[dimension], times])?;
-    let repeated = cx.broadcast(x, &split, &dimensions)?;
-    cx.reshape(repeated, &sizes)
-}
-
 /// Interpolates each pixel between two rows and two columns of the source, weighted by distance.
 /// Computes in float32, regardless of the images' type.
 fn resize_bilinear(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -189,9 +181,91 @@ fn resize_bilinear(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sampling = Sampling::of_node(cx)?;
     let mut x = cx.convert(x, PrimitiveType::F32)?;
     for (dimension, (from, to)) in sizes[1..3].iter().copied().zip(size).enumerate() {
-        x = interpolate(cx, x, dimension + 1, from, &sampling.positions(from, to))?;
+        x = if is_open(cx, x, dimension + 1, to) {
+            open_bilinear(cx, x, dimension + 1, to, sampling)?
+        } else {
+            interpolate(cx, x, dimension + 1, from, &sampling.positions(from, to.bound))?
+        };
     }
     Ok(x)
+}
+
+/// True if a dimension has an open size, or gets one.
+fn is_open(cx: &NodeContext<'_, '_>, x: InstructionId, dimension: usize, to: Size) -> bool {
+    to.size.is_some() || cx.array(x).dimensions[dimension].is_dynamic
+}
+
+/// Pixels of the source per pixel of the result, like [`Sampling::scale`].
+fn open_scale(cx: &mut NodeContext<'_, '_>, along: &Resampling, sampling: Sampling) -> Result<InstructionId> {
+    let scale = cx.div(along.from, along.to)?;
+    if !sampling.align_corners {
+        return Ok(scale);
+    }
+    let (last, last_of_result) = (along.last(cx)?, cx.add_scalar(along.to, -1.0)?);
+    let between = cx.div(last, last_of_result)?;
+    along.for_one(cx, scale, between)
+}
+
+/// Copies the nearest pixels along a dimension of open size, like [`resize_nearest`].
+fn open_nearest(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    to: Size,
+    sampling: Sampling,
+) -> Result<InstructionId> {
+    let from = cx.all_sizes(x)?[dimension];
+    // The scale is the same in every run.
+    if let Some(repeats) = sampling.repeats(from.bound, to.bound).filter(|_| !sampling.align_corners) {
+        let product = multiple(cx, from, repeats)?;
+        if cx.known_difference(product, to) == Some(0) {
+            return repeated(cx, x, dimension, repeats);
+        }
+    }
+    let along = Resampling::new(cx, x, dimension, to, PrimitiveType::F32)?;
+    let scale = open_scale(cx, &along, sampling)?;
+    let scale = along.spread(cx, scale)?;
+    let pixels =
+        if sampling.half_pixel_centers { cx.add_scalar(along.positions, 0.5)? } else { along.positions };
+    let places = cx.mul(pixels, scale)?;
+    let op = if sampling.align_corners { Op::RoundNearestAfz {} } else { Op::Floor {} };
+    let places = cx.op(op, &[places])?;
+    let copied = along.elements(cx, x, dimension, places)?;
+    along.finish(cx, x, dimension, copied)
+}
+
+/// Interpolates pixels along a dimension of open size, like [`resize_bilinear`].
+fn open_bilinear(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    to: Size,
+    sampling: Sampling,
+) -> Result<InstructionId> {
+    let along = Resampling::new(cx, x, dimension, to, PrimitiveType::F32)?;
+    let scale = open_scale(cx, &along, sampling)?;
+    let scale = along.spread(cx, scale)?;
+    let places = if sampling.half_pixel_centers {
+        let centers = cx.add_scalar(along.positions, 0.5)?;
+        let places = cx.mul(centers, scale)?;
+        cx.add_scalar(places, -0.5)?
+    } else {
+        cx.mul(along.positions, scale)?
+    };
+    let last = along.last(cx)?;
+    let (zero, last) = (cx.splat_like(places, 0.0)?, along.spread(cx, last)?);
+    let places = cx.op(Op::Minimum {}, &[places, last])?;
+    let places = cx.op(Op::Maximum {}, &[places, zero])?;
+    let lower = cx.op(Op::Floor {}, &[places])?;
+    let upper = cx.add_scalar(lower, 1.0)?;
+    let weights = cx.sub(places, lower)?;
+    let first = along.elements(cx, x, dimension, lower)?;
+    let second = along.elements(cx, x, dimension, upper)?;
+    let weights = along.weights(cx, weights, first, dimension)?;
+    let difference = cx.sub(second, first)?;
+    let step = cx.mul(difference, weights)?;
+    let resized = cx.add(first, step)?;
+    along.finish(cx, x, dimension, resized)
 }
 
 /// `(1 - t) * x[floor(p)] + t * x[floor(p) + 1]` along a dimension, where `t = p - floor(p)`.

@@ -134,7 +134,7 @@ fn grouped(
     if !open.is_empty() {
         let element_type = cx.element_type(input);
         let zero = cx.scalar(element_type, 0.0);
-        input = padded_same(cx, input, &open, zero)?;
+        input = padded_same(cx, input, &open, zero, true)?;
     }
     let op = Op::Convolution {
         window,

@@ -5,9 +5,10 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::convolution::{ConvAttributes, check_depthwise, depthwise_as_grouped};
-use bounded::list;
+use crate::ops::nn::windows::Format;
+use bounded::{Size, bounds, list};
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
-use support::Result;
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Conv2DBackpropInput", |cx| input_gradient(cx, 4, false)).types("T", CONVOLUTION),
@@ -72,7 +73,8 @@ fn input_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) ->
     let (filter_sizes, gradient_sizes) = (cx.sizes(filter), cx.sizes(gradient));
     cx.check_rank("the filter", &filter_sizes, rank)?;
     cx.check_rank("the gradient", &gradient_sizes, rank)?;
-    let input_sizes = input_sizes(cx, &filter_sizes, &gradient_sizes)?;
+    let strides = ConvAttributes::of_node(cx, rank)?.strides;
+    let input_sizes = input_sizes(cx, gradient, &filter_sizes, &strides)?;
     let forward = Forward::new(cx, &input_sizes, &filter_sizes, &gradient_sizes, depthwise)?;
     let element_type = cx.element_type(gradient);
     if gradient_sizes.contains(&0) {
@@ -111,24 +113,48 @@ fn input_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) ->
     cx.op(op, &[gradient, filter])
 }
 
-/// Returns the shape of the input, from a constant that contains all sizes or only the spatial
-/// ones.
-fn input_sizes(cx: &mut NodeContext<'_, '_>, filter: &[i64], gradient: &[i64]) -> Result<Vec<i64>> {
-    let sizes = cx.constant_sizes(0)?;
-    let rank = gradient.len();
-    if sizes.len() == rank {
-        return Ok(sizes);
+/// Returns the shape of the input, or its bounds, from all sizes or only the spatial ones. Those of
+/// open dimensions must be the same multiple of the gradient's and as many more in every run, from
+/// which the padding follows.
+fn input_sizes(
+    cx: &mut NodeContext<'_, '_>,
+    gradient: InstructionId,
+    filter: &[i64],
+    strides: &[i64],
+) -> Result<Vec<i64>> {
+    let stated = cx.bounded_sizes(0)?;
+    let own = cx.all_sizes(gradient)?;
+    let rank = own.len();
+    let format = Format::of_node(cx, rank)?;
+    let all = if stated.len() == rank {
+        stated
+    } else {
+        cx.check(stated.len() == rank - 2, || {
+            format!(
+                "input_sizes: expected {rank} sizes, one for each dimension, got {}",
+                list(&bounds(&stated))
+            )
+        })?;
+        let mut all = own.clone();
+        all[format.feature] = Size::known(filter[rank - 2]);
+        for (&dimension, &size) in format.spatial.iter().zip(&stated) {
+            all[dimension] = size;
+        }
+        all
+    };
+    for &d in format.spatial.iter().filter(|&&d| own[d].size.is_some() || all[d].size.is_some()) {
+        let multiple = cx.size_sum(Size::known(0), own[d], strides[d])?;
+        let more = multiple.and_then(|multiple| cx.known_difference(all[d], multiple));
+        if more != Some(all[d].bound - own[d].bound * strides[d]) {
+            return Err(Error::unsupported(format!(
+                "the padding depends on the size of dimension {d}, which depends on data: it is not {} times that of \
+                 the gradient and as many more in every run",
+                strides[d]
+            ))
+            .coded(Code::BoundedSize));
+        }
     }
-    cx.check(sizes.len() == rank - 2, || {
-        format!("input_sizes: expected {rank} sizes, one for each dimension, got {}", list(&sizes))
-    })?;
-    let format = crate::ops::nn::windows::Format::of_node(cx, rank)?;
-    let mut all = gradient.to_vec();
-    all[format.feature] = filter[rank - 2];
-    for (&dimension, &size) in format.spatial.iter().zip(&sizes) {
-        all[dimension] = size;
-    }
-    Ok(all)
+    Ok(bounds(&all))
 }
 
 /// Converts a filter `[spatial..., in, groups * out]` to `[spatial..., groups * in, out]`.

@@ -74,7 +74,7 @@ impl PoolWindows {
                 (along.padding_low, along.padding_high) = (0, 0);
             }
         }
-        let x = if open.is_empty() { x } else { padded_same(cx, x, &open, value)? };
+        let x = if open.is_empty() { x } else { padded_same(cx, x, &open, value, true)? };
         Ok((x, window))
     }
 

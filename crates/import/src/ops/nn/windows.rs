@@ -200,7 +200,8 @@ impl Padding {
 }
 
 /// Pads dimensions of open size with a value, such that windows without further padding have the
-/// positions that `SAME` gives them.
+/// positions that `SAME` gives them. If the total is odd, the extra element is at the end, or at
+/// the beginning unless `is_upper`.
 ///
 /// The padding before the first element depends on the size. The array is therefore padded for the
 /// largest one, and cut where the padding of the run begins.
@@ -209,6 +210,7 @@ pub(crate) fn padded_same(
     x: InstructionId,
     steps: &[(usize, WindowStep)],
     value: InstructionId,
+    is_upper: bool,
 ) -> Result<InstructionId> {
     let mut part = cx.split(x)?;
     let dimensions: Vec<usize> = steps.iter().map(|&(dimension, _)| dimension).collect();
@@ -223,12 +225,14 @@ pub(crate) fn padded_same(
         let (own, end) = (cx.size_value(size)?, cx.size_value(total)?);
         let added = cx.sub(end, own)?;
         let added = cx.op(Op::Maximum {}, &[added, zero])?;
-        let low = cx.div(added, two)?;
+        let half = cx.div(added, two)?;
+        let low = if is_upper { half } else { cx.sub(added, half)? };
         let span = step.span();
-        let most = cx.s32((span - 1) / 2)?;
+        let most_low = if is_upper { (span - 1) / 2 } else { span / 2 };
+        let most = cx.s32(most_low)?;
         starts[dimension] = cx.sub(most, low)?;
         let end = total.bound.min(sizes[dimension] + span);
-        padding[dimension] = ((span - 1) / 2, end - sizes[dimension], 0);
+        padding[dimension] = (most_low, end - sizes[dimension], 0);
         sizes[dimension] = end;
         part.sizes[dimension] = total.size;
     }

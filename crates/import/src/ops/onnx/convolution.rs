@@ -2,6 +2,7 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::nn::windows::{WindowStep, padded_same};
 use crate::ops::onnx::operands::{optional, required};
 use crate::ops::onnx::products::{centered, quantized, spread_along};
 use crate::ops::onnx::windows::{Rounding, Windows, span, stated_pads, steps};
@@ -51,21 +52,29 @@ pub(crate) fn convolved(
     let windows = Windows::of_node(cx, &sizes[2..], &filter_sizes[2..], Rounding::Floor)?;
     let mut dimensions: Vec<WindowDimension> =
         (0..kernel.len()).map(|d| windows.dimension(d, sizes[d + 2])).collect();
-    let is_same = cx.text_or("auto_pad", "NOTSET")?.starts_with("SAME");
-    for (d, dimension) in dimensions.iter_mut().enumerate() {
+    let auto = cx.text_or("auto_pad", "NOTSET")?;
+    let (is_same, is_upper) = (auto.starts_with("SAME"), auto != "SAME_LOWER");
+    let mut open = Vec::new();
+    for (d, along) in dimensions.iter_mut().enumerate() {
         if cx.array(x).dimensions[d + 2].is_dynamic {
             // The size determines the padding of the last position.
-            dimension.padding_high = windows.pads[d][1];
-            if is_same && dimension.stride > 1 {
-                return Err(Error::unsupported(format!(
-                    "auto_pad with a stride of {}: the padding depends on the size of dimension {}, which depends on data",
-                    dimension.stride,
-                    d + 2
-                ))
-                .coded(Code::BoundedSize));
+            along.padding_high = windows.pads[d][1];
+            if is_same && along.stride > 1 {
+                open.push((
+                    d + 2,
+                    WindowStep { filter: along.size, stride: along.stride, dilation: along.window_dilation },
+                ));
+                (along.padding_low, along.padding_high) = (0, 0);
             }
         }
     }
+    let x = if open.is_empty() {
+        x
+    } else {
+        let element_type = cx.element_type(x);
+        let zero = cx.scalar(element_type, 0.0);
+        padded_same(cx, x, &open, zero, is_upper)?
+    };
     let op = Op::Convolution {
         window: Window { dimensions },
         dim_labels: dimension_numbers(kernel.len()),
@@ -209,6 +218,13 @@ fn conv_transpose(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             }
             _ => stated,
         };
+        if stated.is_some() && cx.array(x).dimensions[d + 2].is_dynamic {
+            return Err(Error::unsupported(format!(
+                "output_shape: the padding depends on the size of dimension {}, which depends on data",
+                d + 2
+            ))
+            .coded(Code::BoundedSize));
+        }
         if let Some(size) = size {
             cx.check((0..1 << 40).contains(&size), || format!("output_shape {} is wrong", list(&wanted)))?;
             let total = whole - size;

@@ -3,11 +3,12 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::onnx::operands::{dimensions, flag, float, opset, optional, required};
-use crate::ops::onnx::pooling::{power_of_size, root};
-use bounded::{Reducer, list};
+use crate::ops::onnx::pooling::{count_like, power_of_size, root};
+use crate::ops::onnx::shapes::resized;
+use bounded::{Reducer, Size, list};
 use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
-use support::{Code, Error, Result};
+use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule_many("OnnxBatchNormalization", batch_normalization),
@@ -34,13 +35,8 @@ fn wide_type(element_type: PrimitiveType) -> PrimitiveType {
 /// The mean along axes, with the sizes of the array.
 fn mean(cx: &mut NodeContext<'_, '_>, x: InstructionId, axes: &[usize]) -> Result<[InstructionId; 2]> {
     let sizes = cx.sizes(x);
-    if axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
-        return Err(Error::unsupported("a mean over a dimension of data-dependent size is not supported")
-            .coded(Code::BoundedSize));
-    }
     let sum = cx.reduce(x, Reducer::Add, axes)?;
-    let count: i64 = axes.iter().map(|&d| sizes[d]).product();
-    let count = cx.splat_like(sum, count as f64)?;
+    let count = count_like(cx, x, axes, sum)?;
     let mean = cx.div(sum, count)?;
     let others: Vec<usize> = (0..sizes.len()).filter(|d| !axes.contains(d)).collect();
     Ok([mean, cx.broadcast(mean, &sizes, &others)?])
@@ -157,18 +153,24 @@ fn group_normalization(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         format!("{} does not fit {groups} groups", list(&sizes))
     })?;
     let x = cx.convert(x, wide_type(element_type))?;
-    let rest = cx.checked_product(&sizes[2..])?;
-    let split = [sizes[0], groups, sizes[1] / groups, rest];
-    let x = cx.reshape(x, &split)?;
+    let all = cx.all_sizes(x)?;
+    let mut split = vec![all[0], Size::known(groups), Size::known(sizes[1] / groups)];
+    if cx.is_bounded(x) {
+        split.extend(&all[2..]);
+    } else {
+        split.push(Size::known(cx.checked_product(&sizes[2..])?));
+    }
+    let x = resized(cx, x, &split)?;
     let epsilon = float(cx, "epsilon", 1e-5)?;
-    let y = normalized(cx, x, &[2, 3], epsilon, true)?.y;
+    let axes: Vec<usize> = (2..split.len()).collect();
+    let y = normalized(cx, x, &axes, epsilon, true)?.y;
     // Before version 21, there is a scale for each group.
     if opset(cx)? < 21 {
         let y = with_scale(cx, y, scale, bias, 1)?;
-        let y = cx.reshape(y, &sizes)?;
+        let y = resized(cx, y, &all)?;
         return cx.convert(y, element_type);
     }
-    let y = cx.reshape(y, &sizes)?;
+    let y = resized(cx, y, &all)?;
     let y = with_scale(cx, y, scale, bias, 1)?;
     cx.convert(y, element_type)
 }

@@ -3,9 +3,11 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
+use crate::ops::nn::windows::{WindowStep, padded_same};
 use crate::ops::onnx::operands::{flag, float, place, required};
-use crate::ops::onnx::windows::{Rounding, Windows};
-use bounded::{Indices, Reducer, list};
+use crate::ops::onnx::shapes::resized;
+use crate::ops::onnx::windows::{Rounding, Windows, span};
+use bounded::{Indices, Reducer, Size, list};
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension, Window, WindowDimension};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::{Code, Error, Result};
@@ -35,28 +37,49 @@ fn windows(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<Windows> {
     Windows::of_node(cx, &sizes[2..], &kernel, rounding)
 }
 
-/// The windows of an array whose sizes may be open. The size determines the padding of the last
-/// position.
+/// An array whose sizes may be open, and its windows. Where the size determines the padding, the
+/// array is padded with a value instead. Where the number of positions is rounded up, the padding
+/// at the end reaches as far as a window may.
 fn open_window(
-    cx: &NodeContext<'_, '_>,
+    cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     windows: &Windows,
-    sizes: &[i64],
-) -> Result<Window> {
-    let mut window = window(windows, sizes);
-    let is_open = |d: usize| cx.array(x).dimensions[d].is_dynamic;
-    for d in (2..sizes.len()).filter(|&d| is_open(d)) {
-        let is_same =
-            cx.text_or("auto_pad", "NOTSET")?.starts_with("SAME") && window.dimensions[d].stride > 1;
-        if is_same || flag(cx, "ceil_mode", false)? {
-            return Err(Error::unsupported(format!(
-                "auto_pad or ceil_mode: the padding depends on the size of dimension {d}, which depends on data"
-            ))
-            .coded(Code::BoundedSize));
+    value: InstructionId,
+) -> Result<(InstructionId, Window)> {
+    let sizes = cx.sizes(x);
+    let mut window = window(windows, &sizes);
+    let mut open = Vec::new();
+    let auto = cx.text_or("auto_pad", "NOTSET")?;
+    for (d, along) in window.dimensions.iter_mut().enumerate().skip(2) {
+        if !cx.array(x).dimensions[d].is_dynamic {
+            continue;
         }
-        window.dimensions[d].padding_high = windows.pads[d - 2][1];
+        if auto.starts_with("SAME") && along.stride > 1 {
+            open.push((
+                d,
+                WindowStep { filter: along.size, stride: along.stride, dilation: along.window_dilation },
+            ));
+            (along.padding_low, along.padding_high) = (0, 0);
+            continue;
+        }
+        along.padding_high = windows.pads[d - 2][1];
+        if !auto.starts_with("SAME") && flag(cx, "ceil_mode", false)? {
+            // No window begins beyond the array and the padding before it.
+            let is_within = along.padding_high + along.stride <= span(along.size, along.window_dilation);
+            if !is_within {
+                return Err(Error::unsupported(format!(
+                    "ceil_mode with a stride of {} along dimension {d}: the number of windows depends on its size, which \
+                     depends on data",
+                    along.stride
+                ))
+                .coded(Code::BoundedSize));
+            }
+            along.padding_high += along.stride - 1;
+        }
     }
-    Ok(window)
+    let is_upper = auto != "SAME_LOWER";
+    let x = if open.is_empty() { x } else { padded_same(cx, x, &open, value, is_upper)? };
+    Ok((x, window))
 }
 
 /// The windows as those of all dimensions.
@@ -77,25 +100,34 @@ pub(crate) fn average(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<
     let windows = windows(cx, &sizes)?;
     let counts_padding = flag(cx, "count_include_pad", false)?;
     let wide = cx.convert(x, accumulation_type(element_type))?;
-    let window = open_window(cx, x, &windows, &sizes)?;
-    let sums = cx.reduce_window(wide, Reducer::Add, window.clone())?;
+    let wide_type = cx.element_type(wide);
+    let zero = cx.scalar(wide_type, 0.0);
+    let (padded, window) = open_window(cx, wide, &windows, zero)?;
+    let sums = cx.reduce_window(padded, Reducer::Add, window)?;
     let result = cx.sizes(sums);
     if result.contains(&0) {
         return cx.convert(sums, element_type);
     }
     if cx.is_bounded(x) {
-        let counts = if counts_padding {
+        let is_padded = windows.pads.iter().flatten().any(|&pad| pad != 0);
+        // Padding that the node does not state is not counted.
+        let is_rounded_up = flag(cx, "ceil_mode", false)?;
+        if counts_padding && is_padded && is_rounded_up {
+            return Err(Error::unsupported("ceil_mode and count_include_pad with padding and open sizes")
+                .coded(Code::BoundedSize));
+        }
+        let counts = if counts_padding && !is_rounded_up {
             let taps = cx.checked_product(&windows.kernel)?;
             cx.splat_like(sums, taps as f64)?
         } else {
             let ones = cx.splat_like(wide, 1.0)?;
             let ones = cx.with_sizes_of(ones, wide)?;
+            let (ones, window) = open_window(cx, ones, &windows, zero)?;
             cx.reduce_window(ones, Reducer::Add, window)?
         };
         let mean = cx.div(sums, counts)?;
         return cx.convert(mean, element_type);
     }
-    let wide_type = cx.element_type(sums);
     let mut counts = cx.scalar(wide_type, 1.0);
     counts = cx.broadcast(counts, &result[2..], &[])?;
     for d in 0..windows.kernel.len() {
@@ -139,8 +171,7 @@ fn global(cx: &mut NodeContext<'_, '_>, kind: Global) -> Result<InstructionId> {
         Global::Max => cx.reduce(wide, Reducer::LargestNumber, &axes)?,
         Global::Mean => {
             let sum = cx.reduce(wide, Reducer::Add, &axes)?;
-            let count = cx.checked_product(&sizes[2..])?;
-            let count = cx.splat_like(sum, count as f64)?;
+            let count = count_like(cx, x, &axes, sum)?;
             cx.div(sum, count)?
         }
         Global::Norm => {
@@ -151,8 +182,28 @@ fn global(cx: &mut NodeContext<'_, '_>, kind: Global) -> Result<InstructionId> {
         }
     };
     let y = cx.convert(y, element_type)?;
-    let result = [&sizes[..2], &vec![1; axes.len()]].concat();
-    cx.reshape(y, &result)
+    let mut result = cx.all_sizes(y)?;
+    result.resize(sizes.len(), Size::known(1));
+    resized(cx, y, &result)
+}
+
+/// The number of elements along some dimensions of an array, which may be open, in each element of
+/// another one.
+pub(crate) fn count_like(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axes: &[usize],
+    like: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    if !axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
+        let counted: Vec<i64> = axes.iter().map(|&d| sizes[d]).collect();
+        let count = cx.checked_product(&counted)?;
+        return cx.splat_like(like, count as f64);
+    }
+    let (count, element_type) = (cx.true_count(x, axes)?, cx.element_type(like));
+    let (count, result) = (cx.convert(count, element_type)?, cx.sizes(like));
+    cx.broadcast(count, &result, &[])
 }
 
 /// `abs(x)^p`.
@@ -188,7 +239,10 @@ fn lp_pool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let windows = windows(cx, &sizes)?;
     let wide = cx.convert(x, accumulation_type(element_type))?;
     let powers = power_of_size(cx, wide, p)?;
-    let sums = cx.reduce_window(powers, Reducer::Add, window(&windows, &sizes))?;
+    let wide_type = cx.element_type(powers);
+    let zero = cx.scalar(wide_type, 0.0);
+    let (powers, window) = open_window(cx, powers, &windows, zero)?;
+    let sums = cx.reduce_window(powers, Reducer::Add, window)?;
     let y = root(cx, sums, p)?;
     cx.convert(y, element_type)
 }
@@ -199,7 +253,9 @@ fn max_pool(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let sizes = cx.sizes(x);
     let windows = windows(cx, &sizes)?;
     if cx.node().output_types.len() < 2 {
-        let window = open_window(cx, x, &windows, &sizes)?;
+        let element_type = cx.element_type(x);
+        let lowest = cx.literal(bounded::lowest(element_type));
+        let (x, window) = open_window(cx, x, &windows, lowest)?;
         return Ok(vec![cx.reduce_window(x, Reducer::LargestNumber, window)?]);
     }
     if cx.is_bounded(x) {

@@ -3,11 +3,13 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
-use crate::ops::onnx::operands::{constant, count, dimensions, flag, float, opset, required};
-use bounded::list;
+use crate::ops::onnx::operands::{constant, dimensions, flag, float, opset, place, required};
+use bounded::{bounds, list};
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::Result;
+
+mod open;
 
 pub(crate) const RULES: &[Rule] = &[rule("OnnxResize", resize), rule("OnnxUpsample", resize)];
 
@@ -57,8 +59,10 @@ fn resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     } else if is_old {
         (floats(constant(cx, 1)?), Vec::new(), Vec::new())
     } else {
-        let wanted = if count(cx)? > 3 { constant(cx, 3)? } else { None };
-        let wanted = wanted.and_then(|literal| literal.to_i64s()).unwrap_or_default();
+        let wanted = match place(cx, 3)? {
+            Some(place) => cx.bounded_sizes(place)?,
+            None => Vec::new(),
+        };
         let reads_roi = cx.text_or("coordinate_transformation_mode", "half_pixel")? == "tf_crop_and_resize";
         let roi = if reads_roi { floats(constant(cx, 1)?) } else { Vec::new() };
         (floats(constant(cx, 2)?), wanted, roi)
@@ -78,6 +82,11 @@ fn resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         antialias: flag(cx, "antialias", false)?,
         extrapolation: float(cx, "extrapolation_value", 0.0)?,
     };
+    let is_open = |&d: &usize| cx.array(x).dimensions[d].is_dynamic;
+    if axes.iter().any(is_open) || wanted.iter().any(|size| size.size.is_some()) {
+        return open::resize(cx, x, &options, &axes, &scales, &wanted);
+    }
+    let wanted = bounds(&wanted);
     let resized = resized_axes(cx, &sizes, &axes, &scales, &wanted, &roi)?;
     let mut y = x;
     let mut outside: Vec<(usize, Vec<bool>)> = Vec::new();

@@ -213,17 +213,21 @@ fn taps_around(
                 let one = cx.splat_like(distance, 1.0)?;
                 cx.sub(one, distance)?
             }
-            _ => cubic(cx, distance, offset == 0.0 || offset == 1.0)?,
+            _ => cubic(cx, -0.75, distance, offset == 0.0 || offset == 1.0)?,
         };
         taps.push((cx.convert(position, PrimitiveType::S32)?, weight));
     }
     Ok(taps)
 }
 
-/// Keys' kernel with -0.75, for distances up to 1 or from 1 to 2.
-fn cubic(cx: &mut NodeContext<'_, '_>, x: InstructionId, is_near: bool) -> Result<InstructionId> {
-    const A: f64 = -0.75;
-    let factors = if is_near { [A + 2.0, -(A + 3.0), 0.0, 1.0] } else { [A, -5.0 * A, 8.0 * A, -4.0 * A] };
+/// Keys' kernel with a coefficient, for distances up to 1 or from 1 to 2.
+pub(crate) fn cubic(
+    cx: &mut NodeContext<'_, '_>,
+    a: f64,
+    x: InstructionId,
+    is_near: bool,
+) -> Result<InstructionId> {
+    let factors = if is_near { [a + 2.0, -(a + 3.0), 0.0, 1.0] } else { [a, -5.0 * a, 8.0 * a, -4.0 * a] };
     let mut sum = cx.splat_like(x, factors[0])?;
     for factor in &factors[1..] {
         sum = cx.mul(sum, x)?;

@@ -3,13 +3,14 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::gather::gather_vectors;
+use crate::ops::array::space_to_depth::{in_blocks, multiple};
 use crate::ops::array::strided_slice::strided_slice;
 use crate::ops::math::reductions::arg_extremum_along;
 use crate::ops::math::topk::top_k_of_rows;
 use crate::ops::onnx::operands::{
     count, dimensions, flag, integers, number, opset, optional, place, required, required_place, wrapped,
 };
-use crate::ops::onnx::shapes::flattened;
+use crate::ops::onnx::shapes::{flattened, resized};
 use crate::values::value::Value;
 use bounded::{Indices, Reducer, Size, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
@@ -99,30 +100,38 @@ fn block_size(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<i64> {
 fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = required(cx, 0)?;
     let sizes = cx.sizes(x);
-    let b = block_size(cx, &sizes)?;
-    let [n, c, h, w] = [sizes[0], sizes[1], sizes[2], sizes[3]];
-    let depth = c / (b * b);
-    cx.check(depth * b * b == c, || format!("{c} features are no multiple of {b} x {b}"))?;
+    let block = block_size(cx, &sizes)?;
+    let depth = sizes[1] / (block * block);
+    cx.check(depth * block * block == sizes[1], || {
+        format!("{} features are no multiple of {block} x {block}", sizes[1])
+    })?;
+    let all = cx.all_sizes(x)?;
+    let [n, h, w] = [all[0], all[2], all[3]];
+    let [b, depth] = [block, depth].map(Size::known);
     let (split, order) = match cx.text_or("mode", "DCR")? {
         "DCR" => ([n, b, b, depth, h, w], [0, 3, 4, 1, 5, 2]),
         "CRD" => ([n, depth, b, b, h, w], [0, 1, 4, 2, 5, 3]),
         other => return Err(cx.invalid(format!("mode: expected DCR or CRD, got '{other}'"))),
     };
-    let blocks = cx.reshape(x, &split)?;
+    let blocks = resized(cx, x, &split)?;
     let blocks = cx.transpose(blocks, &order)?;
-    cx.reshape(blocks, &[n, depth, h * b, w * b])
+    let result = [n, depth, multiple(cx, h, block)?, multiple(cx, w, block)?];
+    resized(cx, blocks, &result)
 }
 
 fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = required(cx, 0)?;
     let sizes = cx.sizes(x);
-    let b = block_size(cx, &sizes)?;
-    let [n, c, h, w] = [sizes[0], sizes[1], sizes[2], sizes[3]];
-    cx.check(h % b == 0 && w % b == 0, || format!("{h} x {w} is no multiple of {b} x {b}"))?;
-    let blocks = cx.reshape(x, &[n, c, h / b, b, w / b, b])?;
+    let block = block_size(cx, &sizes)?;
+    let features = cx.checked_product(&[sizes[1], block, block])?;
+    let (x, h) = in_blocks(cx, x, 2, block)?;
+    let (x, w) = in_blocks(cx, x, 3, block)?;
+    let n = cx.all_sizes(x)?[0];
+    let [b, c] = [block, sizes[1]].map(Size::known);
+    let blocks = resized(cx, x, &[n, c, h, b, w, b])?;
     let order = if cx.text_or("mode", "DCR")? == "CRD" { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
     let blocks = cx.transpose(blocks, &order)?;
-    cx.reshape(blocks, &[n, c * b * b, h / b, w / b])
+    resized(cx, blocks, &[n, Size::known(features), h, w])
 }
 
 fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {

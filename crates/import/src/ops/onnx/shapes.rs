@@ -3,6 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::arrays::reshaped;
+use crate::ops::array::concat_split::split_bounded;
 use crate::ops::onnx::operands::{dimensions, flag, integers, optional, required, required_place};
 use bounded::{Size, list};
 use hlo::{ComparisonDirection, InstructionId};
@@ -165,14 +166,23 @@ fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 
 fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = required(cx, 0)?;
-    let sizes = cx.sizes(x);
     let axis = cx.attributes().int_or("axis", 0)?;
-    let axis = cx.dimension(axis, sizes.len())?;
-    cx.check(!cx.array(x).dimensions[axis].is_dynamic, || {
-        format!("dimension {axis}, which is split, has a data-dependent size")
-    })?;
+    let axis = cx.dimension(axis, cx.rank(x))?;
     let count = cx.node().output_types.len() as i64;
-    let parts = match integers(cx, "split", 1)? {
+    let stated = integers(cx, "split", 1)?;
+    let is_open = cx.array(x).dimensions[axis].is_dynamic;
+    let x = match &stated {
+        Some(parts) => {
+            let whole = parts.iter().try_fold(0i64, |sum, &part| sum.checked_add(part));
+            cx.with_needed_size(x, axis, whole.ok_or_else(|| cx.invalid("the parts are too large"))?)?
+        }
+        None if is_open && cx.attributes().int_or("num_outputs", count)? == count && count > 0 => {
+            return split_bounded(cx, x, axis, count);
+        }
+        None => x,
+    };
+    let sizes = cx.sizes(x);
+    let parts = match stated {
         Some(parts) => parts,
         None => {
             let count = cx.attributes().int_or("num_outputs", count)?;
@@ -210,7 +220,12 @@ fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     resized(cx, x, &kept)
 }
 
-fn resized(cx: &mut NodeContext<'_, '_>, x: InstructionId, sizes: &[Size]) -> Result<InstructionId> {
+/// Reshapes an array, whose sizes may be open.
+pub(crate) fn resized(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    sizes: &[Size],
+) -> Result<InstructionId> {
     if cx.is_bounded(x) { cx.reshape_to(x, sizes) } else { cx.reshape(x, &bounded::bounds(sizes)) }
 }
 
