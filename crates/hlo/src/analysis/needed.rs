@@ -263,6 +263,18 @@ impl Analysis<'_> {
                     self.add(at, operand, &more);
                 }
             }
+            Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } => {
+                let mut needs = operand_needs(computation, id, need);
+                // Indices along one dimension have limits.
+                if let (&[d], [Some(extents)]) = (&numbers.start_index_map[..], &mut needs[0][..]) {
+                    let start = self.masks.start(at, operands[1]);
+                    extents[d] =
+                        extent::least(extents[d], start.and_then(|start| start.plus(slice_sizes[d])));
+                }
+                for (&operand, more) in operands.iter().zip(needs) {
+                    self.add(at, operand, &more);
+                }
+            }
             _ => {
                 let mut needs = operand_needs(computation, id, need);
                 if let Some(extents) = self.significant_elements(at, id, need, &mut needs) {

@@ -174,13 +174,23 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
             }
             set(0, extents);
         }
-        Op::Gather { gather_dimension_numbers: numbers, .. } => {
+        Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } => {
             let rank = sizes(operands[1]).map_or(0, |sizes| sizes.len());
             let mut batch = (0..own.len()).filter(|d| !numbers.offset_dims.contains(d));
             let of = |d: usize| {
                 if d == numbers.index_vector_dim { None } else { batch.next().and_then(|to| read[to]) }
             };
             set(1, (0..rank).map(of).collect());
+            // Slices are whole where no index says where they start, and where there are no indices.
+            let all = sizes(operands[0]).unwrap_or_default();
+            let mut offsets = numbers.offset_dims.iter();
+            let of = |d: usize| {
+                let is_left_out =
+                    numbers.collapsed_slice_dims.contains(&d) || numbers.operand_batching_dims.contains(&d);
+                let to = if is_left_out { None } else { offsets.next() };
+                to.and_then(|&to| read[to]).filter(|_| slice_sizes[d] == all[d])
+            };
+            set(0, (0..all.len()).map(of).collect());
         }
         _ => {}
     }
@@ -189,10 +199,8 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
 
 /// The elements that the first windows cover.
 fn windowed(windows: Option<Extent>, window: &WindowDimension) -> Option<Extent> {
-    if window.base_dilation != 1 {
-        return None;
-    }
     let reach = (window.size - 1).checked_mul(window.window_dilation)?;
     let last = windows?.plus(-1)?.times(window.stride)?;
-    last.plus(reach.checked_sub(window.padding_low)?)?.plus(1)
+    let last = last.plus(reach.checked_sub(window.padding_low)?)?;
+    last.divided_by(window.base_dilation)?.plus(1)
 }

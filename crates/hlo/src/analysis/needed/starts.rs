@@ -35,10 +35,15 @@ impl Masks<'_> {
         }
         let limits = self.derived_limits(place, depth)?;
         let ty = self.module[place.0][place.1].shape().as_array()?.element_type;
-        let least = if ty.is_unsigned_integer() { 0 } else { i64::from(i32::MIN) };
         let is_wide = ty.is_integer() && ty.bit_width() >= 32;
-        let fits = limits.least >= least && self.most(limits.most)? <= i64::from(i32::MAX);
+        let fits = limits.least >= self.lowest(place)? && self.most(limits.most)? <= i64::from(i32::MAX);
         (is_wide && fits).then_some(limits)
+    }
+
+    /// Returns the lowest number of an integer type that limits tell from a wrapped one.
+    fn lowest(&self, place: Place) -> Option<i64> {
+        let ty = self.module[place.0][place.1].shape().as_array()?.element_type;
+        Some(if ty.is_unsigned_integer() { 0 } else { i64::from(i32::MIN) })
     }
 
     fn derived_limits(&self, place: Place, depth: usize) -> Option<Limits> {
@@ -66,10 +71,12 @@ impl Masks<'_> {
             }
             Op::Minimum {} => match self.limits_and_known(place, depth) {
                 Some((limits, bound)) => Some(Limits { least: limits.least.min(bound), ..limits }),
-                None => {
-                    let (a, b) = (self.limits(operand(0), depth)?, self.limits(operand(1), depth)?);
-                    Some(Limits { least: a.least.min(b.least), most: least(Some(a.most), Some(b.most))? })
-                }
+                None => match [0, 1].map(|k| self.limits(operand(k), depth)) {
+                    [Some(a), Some(b)] => {
+                        Some(Limits { least: a.least.min(b.least), most: least(Some(a.most), Some(b.most))? })
+                    }
+                    [one, other] => Some(Limits { least: self.lowest(place)?, most: one.or(other)?.most }),
+                },
             },
             Op::GetTupleElement { index } => self.counted(operand(0), *index, depth),
             _ => None,

@@ -77,12 +77,11 @@ impl Resampling {
         dimension: usize,
         places: InstructionId,
     ) -> Result<InstructionId> {
-        let data = cx.split(x)?.data;
-        let (zero, last) = (self.number(cx, 0.0), self.last(cx)?);
-        let (zero, last) = (self.spread(cx, zero)?, self.spread(cx, last)?);
-        let within = cx.op(Op::Minimum {}, &[places, last])?;
-        let within = cx.op(Op::Maximum {}, &[within, zero])?;
-        let indices = cx.convert(within, PrimitiveType::S32)?;
+        let (data, size) = (cx.split(x)?.data, cx.true_size(x, dimension)?);
+        let last = cx.add_scalar(size, -1.0)?;
+        let (indices, last) = (cx.convert(places, PrimitiveType::S32)?, self.spread(cx, last)?);
+        // A gather itself takes the first element for an index before it.
+        let indices = cx.op(Op::Minimum {}, &[indices, last])?;
         cx.gather_along(data, indices, dimension as i64, 0)
     }
 
