@@ -181,7 +181,7 @@ pub(super) fn operand_needs(computation: &Computation, id: InstructionId, need: 
                 if d == numbers.index_vector_dim { None } else { batch.next().and_then(|to| read[to]) }
             };
             set(1, (0..rank).map(of).collect());
-            // Slices are whole where no index says where they start, and where there are no indices.
+            // Slices as long as a dimension begin at 0, so the result has its first elements.
             let all = sizes(operands[0]).unwrap_or_default();
             let mut offsets = numbers.offset_dims.iter();
             let of = |d: usize| {
