@@ -185,8 +185,8 @@ def compare(tool, folder, model, times, runs):
         with np.load(results) as archive:
             found = [archive[name] for name in names]
         wanted = session.run(None, arrays)
-        # ONNX Runtime's transforms are wrong by up to 3e-5, as NumPy's in doubles show.
-        limit = 1e-4 if any(node.op_type == "DFT" for node in model.graph.node) else 1e-5
+        # ONNX Runtime's transforms are wrong by up to 1e-4, as NumPy's in doubles show.
+        limit = 2e-4 if any(node.op_type == "DFT" for node in model.graph.node) else 1e-5
         agrees = all(a.shape == b.shape and np.abs(a - b).max() < limit for a, b in zip(found, wanted))
         yield None if agrees else "differs"
 
