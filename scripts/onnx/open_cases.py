@@ -5,7 +5,8 @@
 FOLDER has the archives that make_cases.py writes. In each model, dimensions of the first input and of inputs of the same
 shape get names: those of images (all but the features), then those of texts (rows and words). It is compiled for ranges
 of the names and run at the sizes of the test, whose answers it must give. Many tests cannot be compiled so, such as those
-in which another input would have to grow, too. The last line counts; the exit status is 1 if a result differs.
+in which another input would have to grow, too. The last line counts; the exit status is 1 if a result differs or
+fewer agree than before.
 """
 
 import concurrent.futures
@@ -22,6 +23,8 @@ import onnx
 NAMED = {"images": {1: [0], 2: [0], 3: [0, 2], 4: [0, 2, 3], 5: [0, 2, 3, 4]}, "texts": {1: [0], 2: [0, 1], 3: [0, 1], 4: [0, 2]}}
 # Types that arrays of NumPy have. Others are recorded as bits.
 ARRAYS = {"bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+# As many cases agree, or more.
+LEAST = 2172
 # Inputs that are shapes, by the names in the tests.
 SHAPES = ("scales", "roi", "sizes")
 
@@ -75,8 +78,9 @@ def outcome(tool, case, named):
         np.savez(given, **{value.name: feed for value, feed in zip(model.graph.input, feeds) if value.name not in constants})
         flags = [word for name, size in sizes.items() for word in ("--dim", f"{name}=1..{max(2 * size, 4)}", "--size", f"{name}={size}")]
         command = [tool, "run", path, *flags, "--feed", f"@{given}", "--out", results, "-q"]
-        if subprocess.run(command, capture_output=True).returncode:
-            return "refused"
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if ran.returncode:
+            return "refused" if ran.returncode == 1 and "INTERNAL" not in ran.stderr else f"status {ran.returncode}: {ran.stderr[:200]}"
         with np.load(results) as archive:
             found = dict(archive)
     for k, value in enumerate(model.graph.output):
@@ -108,7 +112,7 @@ def main():
     different = [f"{name}: {text}" for name, text in found if text not in (None, "agrees", "refused")]
     print("\n".join(different), end="\n" if different else "")
     print(f"with open sizes, {agree} agree, {refused} cannot be compiled so, {len(different)} differ")
-    return 0 if agree and not different else 1
+    return 0 if agree >= LEAST and not different else 1
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ Keras converts layers models of TensorFlow.js (in `nsfwjs` and `@upscalerjs`) to
 SavedModels; TensorFlow.js judges with the original. It also saves the networks of Keras files (in
 `spliceai` and `nakdimon`).
 
-[Models that PyTorch writes](zoo-pytorch.md) have a page of their own. The record is [`zoo.json`](zoo.json); `scripts/zoo/page.py` writes this page.
+[Models that PyTorch writes](zoo-pytorch.md) have a page of their own. The record is
+[`zoo.json`](zoo.json); `scripts/zoo/page.py` writes both pages.
 
 """
 

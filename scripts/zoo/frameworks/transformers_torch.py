@@ -62,7 +62,7 @@ HEADS = transformers_parts.HEADS | {
     "Gemma2": "ForCausalLM", "Granite": "ForCausalLM", "Llama": "ForCausalLM", "LongT5": "ForConditionalGeneration",
     "M2M100": "ForConditionalGeneration", "Mamba": "ForCausalLM", "Mixtral": "ForCausalLM", "ModernBert": "ForMaskedLM", "Mpt": "ForCausalLM",
     "Olmo2": "ForCausalLM", "PatchTST": "ForPrediction", "Phi": "ForCausalLM", "Phi3": "ForCausalLM", "Qwen2": "ForCausalLM",
-    "Qwen3": "ForCausalLM", "Qwen3Moe": "ForCausalLM", "SmolLM3": "ForCausalLM", "StableLm": "ForCausalLM", "Starcoder2": "ForCausalLM",
+    "Qwen3": "ForCausalLM", "Qwen3Moe": "ForCausalLM", "SmolLM3": "ForCausalLM", "Starcoder2": "ForCausalLM",
     "WavLM": "ForCTC", "XLMRoberta": "ForMaskedLM", "Yolos": "ForObjectDetection",
 }
 

@@ -75,7 +75,13 @@ impl Masks<'_> {
                     [Some(a), Some(b)] => {
                         Some(Limits { least: a.least.min(b.least), most: least(Some(a.most), Some(b.most))? })
                     }
-                    [one, other] => Some(Limits { least: self.lowest(place)?, most: one.or(other)?.most }),
+                    [one, other] => {
+                        // The other number may be any of its type; 64 bits hold lower ones.
+                        let ty = self.module[place.0][place.1].shape().as_array()?.element_type;
+                        let is_exact = ty.is_unsigned_integer() || ty.bit_width() <= 32;
+                        let limits = Limits { least: self.lowest(place)?, most: one.or(other)?.most };
+                        is_exact.then_some(limits)
+                    }
                 },
             },
             Op::GetTupleElement { index } => self.counted(operand(0), *index, depth),

@@ -195,15 +195,23 @@ fn is_open(cx: &NodeContext<'_, '_>, x: InstructionId, dimension: usize, to: Siz
     to.size.is_some() || cx.array(x).dimensions[dimension].is_dynamic
 }
 
-/// Pixels of the source per pixel of the result, like [`Sampling::scale`].
-fn open_scale(cx: &mut NodeContext<'_, '_>, along: &Resampling, sampling: Sampling) -> Result<InstructionId> {
-    let scale = cx.div(along.from, along.to)?;
-    if !sampling.align_corners {
-        return Ok(scale);
+/// The places in the source of the pixels of the result, or of their centers, at the scale
+/// [`Sampling::scale`].
+fn open_places(
+    cx: &mut NodeContext<'_, '_>,
+    along: &Resampling,
+    sampling: Sampling,
+) -> Result<InstructionId> {
+    let mut scale = cx.div(along.from, along.to)?;
+    if sampling.align_corners {
+        let (last, last_of_result) = (along.last(cx)?, cx.add_scalar(along.to, -1.0)?);
+        let between = cx.div(last, last_of_result)?;
+        scale = along.for_one(cx, scale, between)?;
     }
-    let (last, last_of_result) = (along.last(cx)?, cx.add_scalar(along.to, -1.0)?);
-    let between = cx.div(last, last_of_result)?;
-    along.for_one(cx, scale, between)
+    let scale = along.spread(cx, scale)?;
+    let pixels =
+        if sampling.half_pixel_centers { cx.add_scalar(along.positions, 0.5)? } else { along.positions };
+    cx.mul(pixels, scale)
 }
 
 /// Copies the nearest pixels along a dimension of open size, like [`resize_nearest`].
@@ -223,11 +231,7 @@ fn open_nearest(
         }
     }
     let along = Resampling::new(cx, x, dimension, to, PrimitiveType::F32)?;
-    let scale = open_scale(cx, &along, sampling)?;
-    let scale = along.spread(cx, scale)?;
-    let pixels =
-        if sampling.half_pixel_centers { cx.add_scalar(along.positions, 0.5)? } else { along.positions };
-    let places = cx.mul(pixels, scale)?;
+    let places = open_places(cx, &along, sampling)?;
     let op = if sampling.align_corners { Op::RoundNearestAfz {} } else { Op::Floor {} };
     let places = cx.op(op, &[places])?;
     let copied = along.elements(cx, x, dimension, places)?;
@@ -243,15 +247,8 @@ fn open_bilinear(
     sampling: Sampling,
 ) -> Result<InstructionId> {
     let along = Resampling::new(cx, x, dimension, to, PrimitiveType::F32)?;
-    let scale = open_scale(cx, &along, sampling)?;
-    let scale = along.spread(cx, scale)?;
-    let places = if sampling.half_pixel_centers {
-        let centers = cx.add_scalar(along.positions, 0.5)?;
-        let places = cx.mul(centers, scale)?;
-        cx.add_scalar(places, -0.5)?
-    } else {
-        cx.mul(along.positions, scale)?
-    };
+    let places = open_places(cx, &along, sampling)?;
+    let places = if sampling.half_pixel_centers { cx.add_scalar(places, -0.5)? } else { places };
     let last = along.last(cx)?;
     let (zero, last) = (cx.splat_like(places, 0.0)?, along.spread(cx, last)?);
     let places = cx.op(Op::Minimum {}, &[places, last])?;

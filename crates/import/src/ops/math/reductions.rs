@@ -96,6 +96,25 @@ fn sum_or_product(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Inst
     keep_dims(cx, reduced, &sizes, &axes)
 }
 
+/// The number of elements along some dimensions of an array, which may be open, in each element of
+/// another one.
+pub(crate) fn count_like(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axes: &[usize],
+    like: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    if !axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
+        let counted: Vec<i64> = axes.iter().map(|&d| sizes[d]).collect();
+        let count = cx.checked_product(&counted)?;
+        return cx.splat_like(like, count as f64);
+    }
+    let (count, element_type) = (cx.true_count(x, axes)?, cx.element_type(like));
+    let (count, result) = (cx.convert(count, element_type)?, cx.sizes(like));
+    cx.broadcast(count, &result, &[])
+}
+
 /// The sum divided by the count. Integer division truncates.
 fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
@@ -106,14 +125,7 @@ fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let wide = cx.convert(x, accumulation_type(element_type))?;
     let sum = cx.reduce(wide, Reducer::Add, &axes)?;
-    let count = if axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
-        let (count, wide) = (cx.true_count(x, &axes)?, cx.element_type(sum));
-        let (count, sizes) = (cx.convert(count, wide)?, cx.sizes(sum));
-        cx.broadcast(count, &sizes, &[])?
-    } else {
-        let count: i64 = axes.iter().map(|&d| sizes[d]).product();
-        cx.splat_like(sum, count as f64)?
-    };
+    let count = count_like(cx, x, &axes, sum)?;
     let mean = cx.div(sum, count)?;
     let mean = cx.convert(mean, element_type)?;
     keep_dims(cx, mean, &sizes, &axes)

@@ -2,8 +2,9 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::math::reductions::count_like;
 use crate::ops::onnx::operands::{dimensions, flag, float, opset, optional, required};
-use crate::ops::onnx::pooling::{count_like, power_of_size, root};
+use crate::ops::onnx::pooling::{power_of_size, root};
 use crate::ops::onnx::shapes::resized;
 use bounded::{Reducer, Size, list};
 use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};

@@ -2,7 +2,7 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
-use crate::ops::math::reductions::accumulation_type;
+use crate::ops::math::reductions::{accumulation_type, count_like};
 use crate::ops::nn::windows::{WindowStep, padded_same};
 use crate::ops::onnx::operands::{flag, float, place, required};
 use crate::ops::onnx::shapes::resized;
@@ -44,7 +44,7 @@ fn open_window(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     windows: &Windows,
-    value: InstructionId,
+    value: Literal,
 ) -> Result<(InstructionId, Window)> {
     let sizes = cx.sizes(x);
     let mut window = window(windows, &sizes);
@@ -77,9 +77,11 @@ fn open_window(
             along.padding_high += along.stride - 1;
         }
     }
-    let is_upper = auto != "SAME_LOWER";
-    let x = if open.is_empty() { x } else { padded_same(cx, x, &open, value, is_upper)? };
-    Ok((x, window))
+    if open.is_empty() {
+        return Ok((x, window));
+    }
+    let (value, is_upper) = (cx.literal(value), auto != "SAME_LOWER");
+    Ok((padded_same(cx, x, &open, value, is_upper)?, window))
 }
 
 /// The windows as those of all dimensions.
@@ -101,8 +103,8 @@ pub(crate) fn average(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<
     let counts_padding = flag(cx, "count_include_pad", false)?;
     let wide = cx.convert(x, accumulation_type(element_type))?;
     let wide_type = cx.element_type(wide);
-    let zero = cx.scalar(wide_type, 0.0);
-    let (padded, window) = open_window(cx, wide, &windows, zero)?;
+    let zero = || bounded::scalar_literal(wide_type, 0.0);
+    let (padded, window) = open_window(cx, wide, &windows, zero())?;
     let sums = cx.reduce_window(padded, Reducer::Add, window)?;
     let result = cx.sizes(sums);
     if result.contains(&0) {
@@ -122,7 +124,7 @@ pub(crate) fn average(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<
         } else {
             let ones = cx.splat_like(wide, 1.0)?;
             let ones = cx.with_sizes_of(ones, wide)?;
-            let (ones, window) = open_window(cx, ones, &windows, zero)?;
+            let (ones, window) = open_window(cx, ones, &windows, zero())?;
             cx.reduce_window(ones, Reducer::Add, window)?
         };
         let mean = cx.div(sums, counts)?;
@@ -187,25 +189,6 @@ fn global(cx: &mut NodeContext<'_, '_>, kind: Global) -> Result<InstructionId> {
     resized(cx, y, &result)
 }
 
-/// The number of elements along some dimensions of an array, which may be open, in each element of
-/// another one.
-pub(crate) fn count_like(
-    cx: &mut NodeContext<'_, '_>,
-    x: InstructionId,
-    axes: &[usize],
-    like: InstructionId,
-) -> Result<InstructionId> {
-    let sizes = cx.sizes(x);
-    if !axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
-        let counted: Vec<i64> = axes.iter().map(|&d| sizes[d]).collect();
-        let count = cx.checked_product(&counted)?;
-        return cx.splat_like(like, count as f64);
-    }
-    let (count, element_type) = (cx.true_count(x, axes)?, cx.element_type(like));
-    let (count, result) = (cx.convert(count, element_type)?, cx.sizes(like));
-    cx.broadcast(count, &result, &[])
-}
-
 /// `abs(x)^p`.
 pub(crate) fn power_of_size(cx: &mut NodeContext<'_, '_>, x: InstructionId, p: f64) -> Result<InstructionId> {
     if p == 2.0 {
@@ -240,7 +223,7 @@ fn lp_pool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let wide = cx.convert(x, accumulation_type(element_type))?;
     let powers = power_of_size(cx, wide, p)?;
     let wide_type = cx.element_type(powers);
-    let zero = cx.scalar(wide_type, 0.0);
+    let zero = bounded::scalar_literal(wide_type, 0.0);
     let (powers, window) = open_window(cx, powers, &windows, zero)?;
     let sums = cx.reduce_window(powers, Reducer::Add, window)?;
     let y = root(cx, sums, p)?;
@@ -253,8 +236,7 @@ fn max_pool(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let sizes = cx.sizes(x);
     let windows = windows(cx, &sizes)?;
     if cx.node().output_types.len() < 2 {
-        let element_type = cx.element_type(x);
-        let lowest = cx.literal(bounded::lowest(element_type));
+        let lowest = bounded::lowest(cx.element_type(x));
         let (x, window) = open_window(cx, x, &windows, lowest)?;
         return Ok(vec![cx.reduce_window(x, Reducer::LargestNumber, window)?]);
     }

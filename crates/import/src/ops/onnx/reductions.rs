@@ -2,7 +2,7 @@
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
-use crate::ops::math::reductions::{accumulation_type, restored};
+use crate::ops::math::reductions::{accumulation_type, count_like, restored};
 use crate::ops::nn::losses::{log_softmax_of, softmax_of};
 use crate::ops::onnx::operands::{dimensions, flag, integers, optional, required, wrapped};
 use crate::ops::onnx::selection::rows_of_softmax;
@@ -73,9 +73,7 @@ fn reduce(cx: &mut NodeContext<'_, '_>, kind: Kind) -> Result<InstructionId> {
         Kind::L2 => square_root(cx, reduced)?,
         Kind::LogSum => logarithm(cx, reduced)?,
         Kind::Mean => {
-            let (count, wide_type) = (cx.true_count(x, &axes)?, cx.element_type(reduced));
-            let (count, sizes) = (cx.convert(count, wide_type)?, cx.sizes(reduced));
-            let count = cx.broadcast(count, &sizes, &[])?;
+            let count = count_like(cx, x, &axes, reduced)?;
             cx.div(reduced, count)?
         }
         _ => reduced,
